@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -215,6 +216,27 @@ def test_cooperative_groups(warps: ModuleType) -> None:
     runtime.reset_errors()
 
 
+def test_a_tile_has_its_place_in_what_was_parted(warps: ModuleType) -> None:
+    lane, warp = torch.arange(64) % 32, torch.arange(64) // 32
+    whole, part, forgotten = warps.nested_tiles(64).long()
+    assert torch.equal(whole, warp + 200)
+    assert torch.equal(part, lane // 4 + 800)
+    assert torch.equal(forgotten, part)
+
+
+@pytest.mark.parametrize("kind", range(4))
+@pytest.mark.parametrize("order", [Order.ASCENDING, Order.DESCENDING, Order.RANDOM])
+def test_a_warp_may_wait_for_a_flag_of_another(warps: ModuleType, kind: int, order: Order) -> None:
+    runtime = CpuRuntime.loaded()
+    assert runtime is not None
+    runtime.set_order(order)
+    try:
+        for waiting in (0, 1):
+            assert warps.flag(kind, waiting)[1:].tolist() == [1.0] * 32
+    finally:
+        runtime.set_order(Order.ASCENDING)
+
+
 def test_mathematical_functions(numerics: ModuleType) -> None:
     x = torch.randn(200) * 2
     ours, v, p = numerics.floats(x), x.double(), x.double().abs() + 0.1
@@ -234,6 +256,18 @@ def test_mathematical_functions(numerics: ModuleType) -> None:
     for dtype, tolerance in ((torch.float32, 1e-5), (torch.half, 2e-2), (torch.bfloat16, 2e-2)):
         values = torch.randn(1000).to(dtype)
         close(numerics.gelu(values), F.gelu(values.float()), tolerance)
+
+
+def test_values_that_rounding_twice_would_change(numerics: ModuleType) -> None:
+    below, above = 1 - 2.0**-24, 1 + 2.0**-23
+    expected = {
+        0: math.nan, 1: math.nan, 2: 0.125, 3: above, 4: below, 5: -above, 6: above, 7: 1 - 2.0**-53,
+        8: 1 + 2.0**-51 + 2.0**-52, 9: 1.0, 10: 1 - 2.0**-53, 11: 1 + 2.0**-52, 12: sys.float_info.max,
+        13: 2.0**60 - 2.0**36, 14: 1 + 2.0**-10, 15: 1 + 2.0**-7, 16: 2.0**24 + 2.0**17, 17: 2.0**60 - 2.0**52,
+        18: 2.0**31 + 2.0**24, 19: math.nan, 20: 255 * 1000 - 128, 21: -5, 22: 16000,
+    }  # fmt: skip
+    found = numerics.edges().tolist()
+    assert {row: found[row] for row in expected} == pytest.approx(expected, rel=0, abs=0, nan_ok=True)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.half])

@@ -10,6 +10,8 @@ from dice.kernels.source.lexer import Token, at_commas, matching, shallow, sourc
 _FLAGS = re.compile(
     r"\.(approx|ftz|rn|full|volatile|relaxed|weak|nc|ca|cg|cs|lu|cv|L1::\w+|L2::\w+|wb|wt|global|shared|cta|gl|sys|lo)\b"
 )
+_WAITING = {"relaxed", "acquire", "mmio", "cv"}
+"""Of a load: what another thread writes meanwhile is seen, so a loop may wait for it. g++ would load once."""
 _SPECIAL = {
     "%laneid": "dice_cpu_thread()->lane",
     "%warpid": "dice_cpu_thread()->linear / 32",
@@ -127,9 +129,13 @@ def _instruction(template: str, operands: Sequence[tuple[str, str]]) -> str | No
     ):
         value = constraints[0 if plain.startswith("ld") else 1]
         type_name = {("b32", "f"): "float", ("b64", "d"): "double"}.get((kind, value), _TYPES[kind])
+        words = set(name.split("."))
         if plain.startswith("ld"):
-            return f"{to} = *reinterpret_cast<const {type_name}*>({given[0]})"
-        return f"*reinterpret_cast<{type_name}*>({to}) = {given[0]}"
+            volatile = "volatile " if words & _WAITING else ""
+            load = f"{to} = *reinterpret_cast<const {volatile}{type_name}*>({given[0]})"
+            return f"{load}, __threadfence()" if "acquire" in words else load
+        store = f"*reinterpret_cast<{type_name}*>({to}) = {given[0]}"
+        return f"__threadfence(), {store}" if "release" in words else store
     return None
 
 

@@ -174,14 +174,18 @@ class thread_block_tile : public details::LaneGroup {
     static_assert((Size & (Size - 1)) == 0, "the size of a tile is a power of two");
 
 public:
-    thread_block_tile() : LaneGroup(details::tile_mask(Size)) {}
+    thread_block_tile() : thread_block_tile(thread_block::thread_rank() / Size, (thread_block::num_threads() + Size - 1) / Size) {}
+    thread_block_tile(unsigned meta_rank, unsigned meta_size) : LaneGroup(details::tile_mask(Size)), meta_rank_(meta_rank), meta_size_(meta_size) {}
     template <class OtherParent>
-    thread_block_tile(const thread_block_tile<Size, OtherParent>&) : LaneGroup(details::tile_mask(Size)) {}
+    thread_block_tile(const thread_block_tile<Size, OtherParent>& other) : thread_block_tile(other.meta_group_rank(), other.meta_group_size()) {}
     static constexpr unsigned num_threads() { return Size; }
     static constexpr unsigned size() { return Size; }
     unsigned thread_rank() const { return dice_cpu_thread()->lane % Size; }
-    static unsigned meta_group_rank() { return dice_cpu_thread()->linear / Size; }
-    static unsigned meta_group_size() { return (thread_block::num_threads() + Size - 1) / Size; }
+    unsigned meta_group_rank() const { return meta_rank_; }
+    unsigned meta_group_size() const { return meta_size_; }
+
+private:
+    unsigned meta_rank_, meta_size_;  // among the tiles of the group that was parted: a block, or a larger tile
 };
 
 class coalesced_group : public details::LaneGroup {
@@ -193,7 +197,9 @@ public:
 inline coalesced_group coalesced_threads() { return coalesced_group(__activemask()); }
 
 template <unsigned Size, class Parent>
-inline thread_block_tile<Size, Parent> tiled_partition(const Parent&) { return {}; }
+inline thread_block_tile<Size, Parent> tiled_partition(const Parent& parent) {
+    return {static_cast<unsigned>(parent.thread_rank() / Size), static_cast<unsigned>((parent.size() + Size - 1) / Size)};
+}
 template <class Parent>
 inline coalesced_group tiled_partition(const Parent&, unsigned size) { return coalesced_group(details::tile_mask(size)); }
 template <class Group>

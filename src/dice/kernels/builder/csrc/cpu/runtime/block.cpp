@@ -19,6 +19,7 @@ constexpr size_t kMaxShared = 233472;  // 228 KiB
 constexpr char kFenceByte = 0x7F;
 constexpr size_t kFence = 64;  // bytes behind the dynamic shared memory that belong to nobody
 constexpr size_t kStacks = size_t{64} << 20;
+constexpr unsigned kRounds = 64;  // in which lanes only give way, until another warp runs: they may wait for it
 constexpr uint64_t kCanary = 0x5ca1ab1e0ddba11ull;
 
 __attribute__((tls_model("initial-exec"))) thread_local Worker* current_worker = nullptr;
@@ -196,6 +197,7 @@ void Worker::run_fibres() {
                     stacks_made_ = 0;  // the other fibres are abandoned where they stand
                     std::rethrow_exception(std::exchange(fault_, nullptr));
                 }
+                if (std::exchange(gives_way_, false)) break;
             }
         }
         if (!release_barrier() && !progress) deadlock();
@@ -226,18 +228,21 @@ int Worker::pick(uint32_t ready, int after) {
     return __builtin_ctz(above != 0 ? above : ready);
 }
 
-// The running fibre gives way: to a ready lane of its warp (perhaps itself), else to the scheduler.
-void Worker::wait(Warp& warp) {
+// The running fibre gives way: to a ready lane of its warp (perhaps itself), else to the scheduler. One that `spins` may
+// wait for another warp: that one runs now and then, when all lanes have had their turn.
+void Worker::wait(Warp& warp, bool spins) {
     Fibre* self = running_;
-    if (warp.ready == 0) {
+    const auto lane = static_cast<int>(self->thread.lane), next = warp.ready == 0 ? -1 : pick(warp.ready, lane);
+    const bool round = grid_->order == Order::kDescending ? next >= lane : next <= lane;
+    gives_way_ = spins && round && ++rounds_ % kRounds == 0;
+    if (next < 0 || gives_way_) {
         dice_cpu_switch(&self->sp, scheduler_sp_);
         return;
     }
-    const unsigned base = self->thread.linear - self->thread.lane;
-    Fibre* next = &fibres_[base + static_cast<unsigned>(pick(warp.ready, static_cast<int>(self->thread.lane)))];
-    if (next == self) return;
-    running_ = next;
-    dice_cpu_switch(&self->sp, next->sp);
+    Fibre* other = &fibres_[self->thread.linear - self->thread.lane + static_cast<unsigned>(next)];
+    if (other == self) return;
+    running_ = other;
+    dice_cpu_switch(&self->sp, other->sp);
 }
 
 void Worker::finish_fibre() {
@@ -253,7 +258,7 @@ void Worker::finish_fibre() {
 }
 
 void Worker::yield() {
-    if (running_ != nullptr) wait(warps_[running_->thread.linear / 32]);
+    if (running_ != nullptr) wait(warps_[running_->thread.linear / 32], true);
 }
 
 // Block barriers ---------------------------------------------------------------------------------------------------

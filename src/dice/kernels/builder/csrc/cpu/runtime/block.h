@@ -1,9 +1,10 @@
 // One block of a grid, run by one worker (an operating-system thread).
 //
 // Kernels whose threads wait for each other get a fibre per thread. A fibre runs until it waits; then the next ready
-// lane of its warp runs, and when none is, the scheduler goes on to the next warp. A warp operation is complete when
-// all lanes of its mask that have not exited have come to it; a block barrier when all threads that have not exited
-// have. Exited threads count as present, as on the hardware (compute capability 7.0 and later).
+// lane of its warp runs, and when none is, or all give way again and again, the scheduler goes on to the next warp. A
+// warp operation is complete when all lanes of its mask that have not exited have come to it; a block barrier when all
+// threads that have not exited have. Exited threads count as present, as on the hardware (compute capability 7.0 and
+// later).
 #pragma once
 
 #include <exception>
@@ -86,7 +87,7 @@ private:
     void poison_shared();
     void look_behind_shared() const;
     void allocate_stacks(unsigned threads);
-    void wait(Warp& warp);
+    void wait(Warp& warp, bool spins = false);
     void resume(Warp& warp, unsigned warp_index);
     int pick(uint32_t ready, int after);
     bool complete_waiting(Warp& warp);
@@ -103,6 +104,8 @@ private:
     std::vector<Warp> warps_;
     int barrier_operation_ = 0, barrier_result_ = 0, barrier_true_ = 0;
     unsigned at_barrier_ = 0, alive_ = 0, at_grid_barrier_ = 0;
+    unsigned rounds_ = 0;     // of lanes of a warp that gave way
+    bool gives_way_ = false;  // the warp that runs, to the next one
     uint64_t random_state_ = 1;
     char* stacks_ = nullptr;
     size_t stacks_bytes_ = 0, stack_stride_ = 0;

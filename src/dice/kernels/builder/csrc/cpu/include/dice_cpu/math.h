@@ -2,6 +2,7 @@
 // (`__expf` is expf here: more exact, same meaning), directed rounding, conversions, min and max with CUDA's overloads.
 #pragma once
 
+#include <fenv.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "abi.h"
 
@@ -28,8 +30,8 @@ DICE_CPU_INLINE To bits_to(From value) {
 }
 
 // Float nearest to `exact` in a direction: down for 'd', up for 'u', to zero for 'z'.
-template <char direction>
-DICE_CPU_INLINE float directed(double exact) {
+template <char direction, class Exact>
+DICE_CPU_INLINE float directed(Exact exact) {
     float value = static_cast<float>(exact);
     if (std::isinf(value) && std::isfinite(exact)) {
         const bool outwards = direction == 'u' ? exact > 0 : direction == 'd' ? exact < 0 : false;
@@ -47,6 +49,29 @@ DICE_CPU_INLINE double directed_double(long double exact) {
     if (too_high && (direction == 'd' || (direction == 'z' && exact > 0))) return nextafter(value, -INFINITY);
     if (too_low && (direction == 'u' || (direction == 'z' && exact < 0))) return nextafter(value, INFINITY);
     return value;
+}
+
+// Float from which a smaller type rounds as from `exact` itself: what was cut off shows in the last bit, so no tie is made.
+template <class Exact>
+DICE_CPU_INLINE float between(Exact exact) {
+    const float cut = directed<'z'>(exact);
+    return cut == exact || exact != exact ? cut : bits_to<float>(bits_to<uint32_t>(cut) | 1);
+}
+// What holds every number of an arithmetic type.
+template <class T>
+using Exact = std::conditional_t<std::is_integral_v<T> && sizeof(T) == 8, long double, double>;
+
+// `f(a, b, c)` while the processor rounds in a direction: no wider type holds every sum. The compiler sees neither the
+// numbers nor what becomes of the result, so it computes between the changes of direction.
+template <char direction, class T, class F>
+DICE_CPU_INLINE T rounding(F f, T a, T b = 0, T c = 0) {
+    const int before = fegetround();
+    fesetround(direction == 'd' ? FE_DOWNWARD : direction == 'u' ? FE_UPWARD : FE_TOWARDZERO);
+    asm volatile("" : "+m"(a), "+m"(b), "+m"(c) : : "memory");
+    T result = f(a, b, c);
+    asm volatile("" : "+m"(result) : : "memory");
+    fesetround(before);
+    return result;
 }
 
 // GPU conversions saturate, and NaN becomes 0 (for 64-bit results the smallest integer, as the hardware does).
@@ -158,13 +183,18 @@ DICE_CPU_INLINE float normf(int n, const float* v) {
 }
 DICE_CPU_INLINE float rnormf(int n, const float* v) { return 1.0f / normf(n, v); }
 
+namespace dice_cpu {
+// exp2(y * log2(x)), as CUDA has it: NaN for a negative x, and for 0 to the power of 0. In double, to be as exact as powf.
+DICE_CPU_INLINE float fast_powf(float x, float y) { return static_cast<float>(exp2(y * log2(static_cast<double>(x)))); }
+}  // namespace dice_cpu
+
 // Macros, since glibc declares functions of these names (and does not export them).
 #define __expf expf
 #define __exp10f exp10f
 #define __logf logf
 #define __log2f log2f
 #define __log10f log10f
-#define __powf powf
+#define __powf dice_cpu::fast_powf
 #define __sinf sinf
 #define __cosf cosf
 #define __tanf tanf
@@ -174,28 +204,26 @@ DICE_CPU_INLINE float __fdividef(float x, float y) { return fabsf(y) > 0x1p126f 
 DICE_CPU_INLINE float __saturatef(float x) { return x >= 0 ? (x > 1 ? 1.0f : x) : 0.0f; }
 DICE_CPU_INLINE float __frsqrt_rn(float x) { return static_cast<float>(1.0 / sqrt(static_cast<double>(x))); }
 
-#define DICE_CPU_ROUNDED(suffix, rounder)                                                                      \
-    DICE_CPU_INLINE float __fadd_##suffix(float a, float b) { return rounder(static_cast<double>(a) + b); }    \
-    DICE_CPU_INLINE float __fsub_##suffix(float a, float b) { return rounder(static_cast<double>(a) - b); }    \
-    DICE_CPU_INLINE float __fmul_##suffix(float a, float b) { return rounder(static_cast<double>(a) * b); }    \
-    DICE_CPU_INLINE float __fdiv_##suffix(float a, float b) { return rounder(static_cast<double>(a) / b); }    \
-    DICE_CPU_INLINE float __frcp_##suffix(float a) { return rounder(1.0 / a); }                                \
-    DICE_CPU_INLINE float __fsqrt_##suffix(float a) { return rounder(sqrt(static_cast<double>(a))); }          \
-    DICE_CPU_INLINE float __fmaf_##suffix(float a, float b, float c) { return rounder(fma(double(a), double(b), double(c))); } \
-    DICE_CPU_INLINE float __fmaf_ieee_##suffix(float a, float b, float c) { return __fmaf_##suffix(a, b, c); } \
-    DICE_CPU_INLINE float __double2float_##suffix(double a) { return rounder(a); }                             \
-    DICE_CPU_INLINE float __int2float_##suffix(int a) { return rounder(static_cast<double>(a)); }              \
-    DICE_CPU_INLINE float __uint2float_##suffix(unsigned a) { return rounder(static_cast<double>(a)); }
-DICE_CPU_ROUNDED(rd, dice_cpu::directed<'d'>)
-DICE_CPU_ROUNDED(ru, dice_cpu::directed<'u'>)
-DICE_CPU_ROUNDED(rz, dice_cpu::directed<'z'>)
+#define DICE_CPU_DIRECTED(type, direction, expression) \
+    dice_cpu::rounding<direction>([](type a, [[maybe_unused]] type b, [[maybe_unused]] type c) -> type { return (expression); }
+#define DICE_CPU_ROUNDED(suffix, direction)                                                                                  \
+    DICE_CPU_INLINE float __fadd_##suffix(float a, float b) { return DICE_CPU_DIRECTED(float, direction, a + b), a, b); }    \
+    DICE_CPU_INLINE float __fsub_##suffix(float a, float b) { return DICE_CPU_DIRECTED(float, direction, a - b), a, b); }    \
+    DICE_CPU_INLINE float __fmul_##suffix(float a, float b) { return dice_cpu::directed<direction>(static_cast<double>(a) * b); } \
+    DICE_CPU_INLINE float __fdiv_##suffix(float a, float b) { return dice_cpu::directed<direction>(static_cast<double>(a) / b); } \
+    DICE_CPU_INLINE float __frcp_##suffix(float a) { return dice_cpu::directed<direction>(1.0 / a); }                        \
+    DICE_CPU_INLINE float __fsqrt_##suffix(float a) { return dice_cpu::directed<direction>(sqrt(static_cast<double>(a))); }  \
+    DICE_CPU_INLINE float __fmaf_##suffix(float a, float b, float c) { return DICE_CPU_DIRECTED(float, direction, fmaf(a, b, c)), a, b, c); } \
+    DICE_CPU_INLINE float __fmaf_ieee_##suffix(float a, float b, float c) { return __fmaf_##suffix(a, b, c); }               \
+    DICE_CPU_INLINE float __double2float_##suffix(double a) { return dice_cpu::directed<direction>(a); }                     \
+    DICE_CPU_INLINE float __int2float_##suffix(int a) { return dice_cpu::directed<direction>(static_cast<double>(a)); }      \
+    DICE_CPU_INLINE float __uint2float_##suffix(unsigned a) { return dice_cpu::directed<direction>(static_cast<double>(a)); } \
+    DICE_CPU_INLINE float __ll2float_##suffix(long long a) { return dice_cpu::directed<direction>(static_cast<long double>(a)); } \
+    DICE_CPU_INLINE float __ull2float_##suffix(unsigned long long a) { return dice_cpu::directed<direction>(static_cast<long double>(a)); }
+DICE_CPU_ROUNDED(rd, 'd')
+DICE_CPU_ROUNDED(ru, 'u')
+DICE_CPU_ROUNDED(rz, 'z')
 #undef DICE_CPU_ROUNDED
-DICE_CPU_INLINE float __ll2float_rd(long long a) { return dice_cpu::directed<'d'>(static_cast<double>(a)); }
-DICE_CPU_INLINE float __ll2float_ru(long long a) { return dice_cpu::directed<'u'>(static_cast<double>(a)); }
-DICE_CPU_INLINE float __ll2float_rz(long long a) { return dice_cpu::directed<'z'>(static_cast<double>(a)); }
-DICE_CPU_INLINE float __ull2float_rd(unsigned long long a) { return dice_cpu::directed<'d'>(static_cast<double>(a)); }
-DICE_CPU_INLINE float __ull2float_ru(unsigned long long a) { return dice_cpu::directed<'u'>(static_cast<double>(a)); }
-DICE_CPU_INLINE float __ull2float_rz(unsigned long long a) { return dice_cpu::directed<'z'>(static_cast<double>(a)); }
 
 // The _rn forms are never contracted into a fused multiply-add: that is what they are for.
 #define DICE_CPU_NEAREST(prefix, type)                                                                                \
@@ -218,20 +246,21 @@ DICE_CPU_INLINE float __int2float_rn(int a) { return static_cast<float>(a); }
 DICE_CPU_INLINE float __uint2float_rn(unsigned a) { return static_cast<float>(a); }
 DICE_CPU_INLINE float __ll2float_rn(long long a) { return static_cast<float>(a); }
 DICE_CPU_INLINE float __ull2float_rn(unsigned long long a) { return static_cast<float>(a); }
-#define DICE_CPU_ROUNDED_DOUBLE(suffix, direction)                                                                  \
-    DICE_CPU_INLINE double __dadd_##suffix(double a, double b) { return dice_cpu::directed_double<direction>(static_cast<long double>(a) + b); } \
-    DICE_CPU_INLINE double __dsub_##suffix(double a, double b) { return dice_cpu::directed_double<direction>(static_cast<long double>(a) - b); } \
-    DICE_CPU_INLINE double __dmul_##suffix(double a, double b) { return dice_cpu::directed_double<direction>(static_cast<long double>(a) * b); } \
-    DICE_CPU_INLINE double __ddiv_##suffix(double a, double b) { return dice_cpu::directed_double<direction>(static_cast<long double>(a) / b); } \
-    DICE_CPU_INLINE double __drcp_##suffix(double a) { return dice_cpu::directed_double<direction>(1.0L / a); }     \
-    DICE_CPU_INLINE double __dsqrt_##suffix(double a) { return dice_cpu::directed_double<direction>(sqrtl(a)); }    \
-    DICE_CPU_INLINE double __fma_##suffix(double a, double b, double c) { return dice_cpu::directed_double<direction>(fmal(a, b, c)); } \
-    DICE_CPU_INLINE double __ll2double_##suffix(long long a) { return dice_cpu::directed_double<direction>(a); }    \
+#define DICE_CPU_ROUNDED_DOUBLE(suffix, direction)                                                                            \
+    DICE_CPU_INLINE double __dadd_##suffix(double a, double b) { return DICE_CPU_DIRECTED(double, direction, a + b), a, b); } \
+    DICE_CPU_INLINE double __dsub_##suffix(double a, double b) { return DICE_CPU_DIRECTED(double, direction, a - b), a, b); } \
+    DICE_CPU_INLINE double __dmul_##suffix(double a, double b) { return DICE_CPU_DIRECTED(double, direction, a * b), a, b); } \
+    DICE_CPU_INLINE double __ddiv_##suffix(double a, double b) { return DICE_CPU_DIRECTED(double, direction, a / b), a, b); } \
+    DICE_CPU_INLINE double __drcp_##suffix(double a) { return DICE_CPU_DIRECTED(double, direction, 1.0 / a), a); }            \
+    DICE_CPU_INLINE double __dsqrt_##suffix(double a) { return DICE_CPU_DIRECTED(double, direction, sqrt(a)), a); }           \
+    DICE_CPU_INLINE double __fma_##suffix(double a, double b, double c) { return DICE_CPU_DIRECTED(double, direction, fma(a, b, c)), a, b, c); } \
+    DICE_CPU_INLINE double __ll2double_##suffix(long long a) { return dice_cpu::directed_double<direction>(a); }              \
     DICE_CPU_INLINE double __ull2double_##suffix(unsigned long long a) { return dice_cpu::directed_double<direction>(a); }
 DICE_CPU_ROUNDED_DOUBLE(rd, 'd')
 DICE_CPU_ROUNDED_DOUBLE(ru, 'u')
 DICE_CPU_ROUNDED_DOUBLE(rz, 'z')
 #undef DICE_CPU_ROUNDED_DOUBLE
+#undef DICE_CPU_DIRECTED
 DICE_CPU_INLINE double __int2double_rn(int a) { return a; }
 DICE_CPU_INLINE double __uint2double_rn(unsigned a) { return a; }
 DICE_CPU_INLINE double __ll2double_rn(long long a) { return static_cast<double>(a); }

@@ -51,10 +51,13 @@
     DICE_CPU_SMALL_UNARY(T, T2, htrunc, h2trunc, truncf(x))                                                              \
     DICE_CPU_INLINE T __hfma(T a, T b, T c) { return dice_cpu::narrow<T>(fmaf(wide(a), wide(b), wide(c))); }             \
     DICE_CPU_INLINE T __hfma_sat(T a, T b, T c) { return dice_cpu::narrow<T>(__saturatef(fmaf(wide(a), wide(b), wide(c)))); } \
-    DICE_CPU_INLINE T __hfma_relu(T a, T b, T c) { return dice_cpu::narrow<T>(fmaxf(fmaf(wide(a), wide(b), wide(c)), 0.0f)); } \
+    DICE_CPU_INLINE T __hfma_relu(T a, T b, T c) { return dice_cpu::narrow<T>(dice_cpu::relu(fmaf(wide(a), wide(b), wide(c)))); } \
     DICE_CPU_INLINE T2 __hfma2(T2 a, T2 b, T2 c) { return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)}; }              \
     DICE_CPU_INLINE T2 __hfma2_sat(T2 a, T2 b, T2 c) { return {__hfma_sat(a.x, b.x, c.x), __hfma_sat(a.y, b.y, c.y)}; }  \
     DICE_CPU_INLINE T2 __hfma2_relu(T2 a, T2 b, T2 c) { return {__hfma_relu(a.x, b.x, c.x), __hfma_relu(a.y, b.y, c.y)}; } \
+    DICE_CPU_INLINE T2 __hcmadd(T2 a, T2 b, T2 c) {                                                                      \
+        return {__hfma(__hneg(a.y), b.y, __hfma(a.x, b.x, c.x)), __hfma(a.y, b.x, __hfma(a.x, b.y, c.y))};               \
+    }                                                                                                                    \
     DICE_CPU_INLINE bool __hisnan(T a) { return wide(a) != wide(a); }                                                    \
     DICE_CPU_INLINE int __hisinf(T a) { return isinf(wide(a)) ? (wide(a) > 0 ? 1 : -1) : 0; }                            \
     DICE_CPU_INLINE T2 __hisnan2(T2 a) { return {dice_cpu::narrow<T>(__hisnan(a.x)), dice_cpu::narrow<T>(__hisnan(a.y))}; } \
@@ -141,11 +144,15 @@
     DICE_CPU_INLINE type __##name##2##type_name##_rz(T x) { return dice_cpu::saturating<type>(truncf(wide(x))); }           \
     DICE_CPU_INLINE type __##name##2##type_name##_rd(T x) { return dice_cpu::saturating<type>(floorf(wide(x))); }           \
     DICE_CPU_INLINE type __##name##2##type_name##_ru(T x) { return dice_cpu::saturating<type>(ceilf(wide(x))); }            \
-    DICE_CPU_INLINE T __##type_name##2##name##_rn(type x) { return dice_cpu::narrow<T>(static_cast<float>(x)); }            \
-    DICE_CPU_INLINE T __##type_name##2##name##_rz(type x) { return dice_cpu::narrow_towards<T, 'z'>(static_cast<double>(x)); } \
-    DICE_CPU_INLINE T __##type_name##2##name##_rd(type x) { return dice_cpu::narrow_towards<T, 'd'>(static_cast<double>(x)); } \
-    DICE_CPU_INLINE T __##type_name##2##name##_ru(type x) { return dice_cpu::narrow_towards<T, 'u'>(static_cast<double>(x)); }
+    DICE_CPU_INLINE T __##type_name##2##name##_rn(type x) { return dice_cpu::nearest<T>(x); }                               \
+    DICE_CPU_INLINE T __##type_name##2##name##_rz(type x) { return dice_cpu::narrow_towards<T, 'z'>(static_cast<dice_cpu::Exact<type>>(x)); } \
+    DICE_CPU_INLINE T __##type_name##2##name##_rd(type x) { return dice_cpu::narrow_towards<T, 'd'>(static_cast<dice_cpu::Exact<type>>(x)); } \
+    DICE_CPU_INLINE T __##type_name##2##name##_ru(type x) { return dice_cpu::narrow_towards<T, 'u'>(static_cast<dice_cpu::Exact<type>>(x)); }
+#define DICE_CPU_SMALL_TO_CHAR(T, name, type, type_name) \
+    DICE_CPU_INLINE type __##name##2##type_name##_rz(T x) { return dice_cpu::saturating<type>(truncf(wide(x))); }
 #define DICE_CPU_SMALL_INTEGERS(T, name)                              \
+    DICE_CPU_SMALL_TO_CHAR(T, name, signed char, char)                \
+    DICE_CPU_SMALL_TO_CHAR(T, name, unsigned char, uchar)             \
     DICE_CPU_SMALL_INTEGER(T, name, int, int)                         \
     DICE_CPU_SMALL_INTEGER(T, name, unsigned, uint)                   \
     DICE_CPU_SMALL_INTEGER(T, name, short, short)                     \
@@ -161,7 +168,7 @@
     DICE_CPU_INLINE T __float2##name##_rz(float x) { return dice_cpu::narrow_towards<T, 'z'>(x); }                 \
     DICE_CPU_INLINE T __float2##name##_rd(float x) { return dice_cpu::narrow_towards<T, 'd'>(x); }                 \
     DICE_CPU_INLINE T __float2##name##_ru(float x) { return dice_cpu::narrow_towards<T, 'u'>(x); }                 \
-    DICE_CPU_INLINE T __double2##name(double x) { return dice_cpu::narrow<T>(static_cast<float>(x)); }             \
+    DICE_CPU_INLINE T __double2##name(double x) { return dice_cpu::nearest<T>(x); }                                \
     DICE_CPU_INLINE T2 make_##name##2(T x, T y) { return {x, y}; }                                                 \
     DICE_CPU_INLINE T2 __halves2##name##2(T x, T y) { return {x, y}; }                                             \
     DICE_CPU_INLINE T2 __##name##2##name##2(T x) { return {x, x}; }                                                \
@@ -183,15 +190,15 @@
 // The members of a 16-bit float class that CUDA offers unless its conversions are switched off.
 #define DICE_CPU_SMALL_CONVERSIONS(T)                                                                                 \
     T(float x) : T(dice_cpu::narrow<T>(x)) {}                                                                         \
-    T(double x) : T(dice_cpu::narrow<T>(static_cast<float>(x))) {}                                                    \
-    T(int x) : T(dice_cpu::narrow<T>(static_cast<float>(x))) {}                                                       \
-    T(unsigned x) : T(dice_cpu::narrow<T>(static_cast<float>(x))) {}                                                  \
+    T(double x) : T(dice_cpu::nearest<T>(x)) {}                                                                       \
+    T(int x) : T(dice_cpu::nearest<T>(x)) {}                                                                          \
+    T(unsigned x) : T(dice_cpu::nearest<T>(x)) {}                                                                     \
     T(short x) : T(dice_cpu::narrow<T>(static_cast<float>(x))) {}                                                     \
     T(unsigned short x) : T(dice_cpu::narrow<T>(static_cast<float>(x))) {}                                            \
-    T(long x) : T(dice_cpu::narrow<T>(static_cast<float>(x))) {}                                                      \
-    T(unsigned long x) : T(dice_cpu::narrow<T>(static_cast<float>(x))) {}                                             \
-    T(long long x) : T(dice_cpu::narrow<T>(static_cast<float>(x))) {}                                                 \
-    T(unsigned long long x) : T(dice_cpu::narrow<T>(static_cast<float>(x))) {}                                        \
+    T(long x) : T(dice_cpu::nearest<T>(x)) {}                                                                         \
+    T(unsigned long x) : T(dice_cpu::nearest<T>(x)) {}                                                                \
+    T(long long x) : T(dice_cpu::nearest<T>(x)) {}                                                                    \
+    T(unsigned long long x) : T(dice_cpu::nearest<T>(x)) {}                                                           \
     operator float() const { return wide(*this); }                                                                    \
     explicit operator bool() const { return wide(*this) != 0; }                                                       \
     explicit operator double() const { return wide(*this); }                                                          \
@@ -209,11 +216,16 @@ namespace dice_cpu {
 template <class T>
 T narrow(float value);
 
+template <class T, class From>
+DICE_CPU_INLINE T nearest(From x) { return narrow<T>(between(static_cast<Exact<From>>(x))); }
+
+DICE_CPU_INLINE float relu(float x) { return x < 0 ? 0.0f : x; }  // keeps NaN
+
 // The T nearest to `exact` in a direction, from the nearest T and its neighbours.
-template <class T, char direction>
-DICE_CPU_INLINE T narrow_towards(double exact) {
+template <class T, char direction, class Exact>
+DICE_CPU_INLINE T narrow_towards(Exact exact) {
     T value = narrow<T>(static_cast<float>(exact));
-    const double got = wide(value);
+    const Exact got = wide(value);
     const bool down = direction == 'd' || (direction == 'z' && exact > 0), up = direction == 'u' || (direction == 'z' && exact < 0);
     if (exact != exact || !((got > exact && down) || (got < exact && up))) return value;
     auto bits = bits_to<uint16_t>(value);
