@@ -203,6 +203,15 @@ def test_the_time_limit_ends_a_program_and_not_only_its_first_run(monkeypatch):
         exam_of(slow_where("True", "torch.tanh(x)"))
 
 
+def test_held_out_operators_are_seen_though_the_outputs_cannot_be_compared(monkeypatch):
+    monkeypatch.setattr(executing, "TIME_LIMIT_S", 1)
+    exam = Problem(id="level1/1_Exam", level=1, number=1, name="Exam", code=program("x.tanh()", f"{ONE} + 9"), version="t")
+    index = leak_index([exam])
+    leak = index.check(slow_where("x.max() > 6", "F.softplus(x)"))
+    assert leak is not None
+    assert leak.kind == "heldout"
+
+
 def executed(code):
     space = {}
     exec(compile(code, "<program>", "exec"), space)
