@@ -205,11 +205,20 @@ def test_the_time_limit_ends_a_program_and_not_only_its_first_run(monkeypatch):
 
 def test_held_out_operators_are_seen_though_the_outputs_cannot_be_compared(monkeypatch):
     monkeypatch.setattr(executing, "TIME_LIMIT_S", 1)
-    exam = Problem(id="level1/1_Exam", level=1, number=1, name="Exam", code=program("x.tanh()", f"{ONE} + 9"), version="t")
+    exam = Problem(
+        id="level1/1_Exam", level=1, number=1, name="Exam", code=program("x.tanh()", f"{ONE} + 9"), version="t"
+    )
     index = leak_index([exam])
     leak = index.check(slow_where("x.max() > 6", "F.softplus(x)"))
     assert leak is not None
     assert leak.kind == "heldout"
+
+
+def test_a_program_that_is_checked_again_is_counted_again():
+    index = leak_index([])
+    for _ in range(2):
+        index.check(program("torch.no_such_function(x)"))
+    assert (index.counts.checked, index.counts.unjudged.total()) == (2, 2)
 
 
 def executed(code):
