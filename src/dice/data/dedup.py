@@ -25,10 +25,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from dice.config import stage_config
-from dice.data.normal_form import normal_forms, sha256
+from dice.data.normal_form import normal_forms, rewritable_tree, sha256
 from dice.data.source_string import CPP_COMMENT
 from dice.errors import DiceError
-from dice.python_text import parse_python
 
 if TYPE_CHECKING:
     from datasketch import MinHash, MinHashLSH
@@ -74,9 +73,8 @@ class Text:
 
 def tokens_of(code: str) -> list[str]:
     """Tokens of a Python file without comments and layout, then those of the C++ and CUDA in its long strings."""
-    try:
-        tree = parse_python(code)
-    except SyntaxError:
+    tree = rewritable_tree(code)
+    if tree is None:
         return _TOKEN.findall(CPP_COMMENT.sub(" ", code))
     embedded: list[str] = []
     for node in ast.walk(tree):
