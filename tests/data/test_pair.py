@@ -108,7 +108,9 @@ def test_json_arrays_are_read_with_the_line_of_each_row(tmp_path):
     assert [row.line for row in bad] == lines[1:3]
 
 
-@pytest.mark.parametrize("text", ['[{"id": "a"}', "[", '[{"id": "a"}, {"id"]', '[{"id": "a"}] rest', '[{"id": "a"}][{}]'])
+@pytest.mark.parametrize(
+    "text", ['[{"id": "a"}', "[", '[{"id": "a"}, {"id"]', '[{"id": "a"}] rest', '[{"id": "a"}][{}]']
+)
 def test_a_broken_array_is_refused_whole(tmp_path, text):
     (tmp_path / "p.json").write_text(text)
     with pytest.raises(DiceError, match=r"p\.json:1"):

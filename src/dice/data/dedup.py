@@ -108,7 +108,7 @@ def jaccard(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def duplicates(texts: Iterable[Text], config: DedupConfig | None = None) -> list[Duplicate]:
-    """The pairs to drop, in the order given. Raises DiceError when datasketch is not installed or the settings suit no sketch."""
+    """The pairs to drop, in the order given. Raises DiceError where datasketch is missing or the settings suit no sketch."""
     config = config or DedupConfig()
     kept_by_tokens: dict[str, str] = {}
     kept: dict[str, np.ndarray] = {}
