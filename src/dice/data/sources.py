@@ -33,7 +33,8 @@ from dice.kernels.api import extract_code
 
 MAX_ANSWERS = 5
 """A structural problem is tried up to five times (paper, section 3)."""
-_BOXED = re.compile(r"\\boxed\{\s*(?:\\text\{)?\s*(?:level\s*)?(\d+)", re.IGNORECASE)
+_BOXED = re.compile(r"\\boxed\{\s*(?:\\text\{)?\s*(?:level\s*)?(\d{1,9})(?!\d)", re.IGNORECASE)
+"""A reply that repeats itself may hold thousands of digits, which are no level and more than `int` takes."""
 _FENCED = re.compile(r"^[ \t]*```[^\n]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
 _MODEL = re.compile(r"^class\s+Model\b", re.MULTILINE)
 
@@ -80,7 +81,7 @@ def _task(prompt: str, field: str) -> str:
 
 
 def _label(value: Any) -> int:
-    if isinstance(value, str) and value.strip().isdecimal():
+    if isinstance(value, str) and re.fullmatch(r"\s*\d{1,9}\s*", value):
         value = int(value)
     if type(value) is not int or not 0 <= value <= max(LEVELS):
         raise RowError(f"unknown level {value!r} (known: 0 to {max(LEVELS)})")
