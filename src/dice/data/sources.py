@@ -242,10 +242,7 @@ def read_source(
     `require_cuda`: whether a row without a CUDA program is bad; None: as the format defines it.
     Raises DiceError with what to put where when the file is missing, and for bad rows as `on_bad` says.
     """
-    chosen = FORMATS.get(name)
-    if chosen is None:
-        raise DiceError(f"unknown row format '{name}' (known: {', '.join(sorted(FORMATS))}).")
-    path = _locate(chosen, place)
+    path, chosen = data_file(name, place), FORMATS[name]
     lines = _table_rows(path) if path.suffix in _TABLES else rows_with_lines(path)
     cuda = chosen.has_cuda if require_cuda is None else require_cuda
 
@@ -259,7 +256,11 @@ def read_source(
     return check_rows(located(), path, build, on_bad=on_bad)
 
 
-def _locate(chosen: Format, place: str | Path) -> Path:
+def data_file(name: str, place: str | Path) -> Path:
+    """The file that `place` stands for in the format `name`: see `read_source`. Raises DiceError where there is none."""
+    chosen = FORMATS.get(name)
+    if chosen is None:
+        raise DiceError(f"unknown row format '{name}' (known: {', '.join(sorted(FORMATS))}).")
     if str(place) == "hub" or str(place).startswith("hub@"):
         return _download(chosen, str(place).partition("@")[2] or None)
     path = Path(place)
