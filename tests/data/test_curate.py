@@ -16,6 +16,7 @@ from dice.data.structural import problems
 from dice.errors import DiceError
 from dice.jsonl import read_jsonl, read_objects, write_jsonl
 from dice.kernels.api import Backend, Judging, Problem, VerifyConfig
+from dice.manifest import sha256_file
 
 HOST = {"gpu": "G", "driver": None, "cuda": None, "torch": "2", "cpu": "c", "isolation": []}
 
@@ -278,6 +279,16 @@ def test_an_id_in_two_sources_is_refused(tmp_path):
     sources = tuple(Source(format="pairs", path=str(tmp_path / name)) for name in ("one.jsonl", "two.jsonl"))
     with pytest.raises(DiceError, match=r"id 'p' was already used in .*one\.jsonl"):
         curate(CurateConfig(sources=sources, benchmarks=(), execute=False), tmp_path / "out", progress=False)
+
+
+def test_the_file_in_a_folder_is_recorded(tmp_path):
+    (tmp_path / "data").mkdir()
+    row = Pair(id="p", pytorch_code=pytorch("a"), cuda_code=cuda("a"), source="synthetic")
+    write_jsonl(tmp_path / "data" / "pairs.jsonl", [row])
+    source = Source(format="pairs", path=str(tmp_path / "data"))
+    curate(CurateConfig(sources=(source,), benchmarks=(), execute=False), tmp_path / "out", progress=False)
+    manifest = json.loads((tmp_path / "out" / "pairs.jsonl.manifest.json").read_text())
+    assert manifest["inputs"] == {str(path): sha256_file(path) for path in (tmp_path / "data").iterdir()}
 
 
 KERNEL = '''import torch

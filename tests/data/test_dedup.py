@@ -1,8 +1,10 @@
 import random
 
 import pytest
+from pydantic import ValidationError
 
 from dice.data.dedup import DedupConfig, Text, duplicates, jaccard, pair_tokens, shingles, tokens_of
+from dice.errors import DiceError
 
 CUDA = '''import torch
 from torch.utils.cpp_extension import load_inline
@@ -99,6 +101,32 @@ def test_a_prefix_of_the_order_decides_the_same():
     draw = random.Random(5)
     texts = [Text(str(n), "p = 1", f"v = {draw.randrange(12)}") for n in range(40)]
     assert duplicates(texts[:25]) == [one for one in duplicates(texts) if int(one.id) < 25]
+
+
+@pytest.mark.parametrize("length", [3, 500])
+def test_a_source_of_many_lines_that_are_added_is_compared(length):
+    code = "source = " + " + ".join(f"'int a{n};\\n'" for n in range(length))
+    assert found(Text("a", PYTORCH, code), Text("b", PYTORCH, code), Text("c", PYTORCH, "x = 1")) == [
+        ("b", "exact", "a")
+    ]
+
+
+def test_a_source_with_half_a_character_is_compared():
+    """Python reads the escape in a string as a lone surrogate, which UTF-8 does not have."""
+    code = CUDA.replace("// one", "\\ud800 // one")
+    assert found(Text("a", PYTORCH, code), Text("b", PYTORCH, code)) == [("b", "exact", "a")]
+
+
+@pytest.mark.parametrize(("field", "value"), [("threshold", 0.0), ("shingle", 0)])
+def test_settings_under_which_everything_is_a_duplicate_are_refused(field, value):
+    with pytest.raises(ValidationError, match=field):
+        DedupConfig(**{field: value})
+
+
+@pytest.mark.parametrize("permutations", [-1, 0, 1, 2])
+def test_too_few_permutations_are_refused(permutations):
+    with pytest.raises(DiceError, match=f"{permutations} permutations"):
+        duplicates([], DedupConfig(permutations=permutations))
 
 
 def test_jaccard_of_sets():

@@ -6,7 +6,8 @@ from test_operators import module
 from dice.cli import main
 from dice.data.difficulty import FREE, Difficulty, difficulties, difficulty_of, level_of
 from dice.data.pair import Pair
-from dice.jsonl import read_jsonl
+from dice.jsonl import read_jsonl, write_jsonl
+from dice.manifest import sha256_file
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,15 @@ def test_the_stage_writes_levels_and_a_manifest(tmp_path):
     manifest = json.loads((tmp_path / "rule.jsonl.manifest.json").read_text())
     assert manifest["stage"] == "difficulty"
     assert manifest["extra"] == {"levels": {"1": 1, "2": 1}, "by": {"source": 2}, "bad_rows": 0}
+
+
+def test_a_folder_with_one_file_is_read_and_the_file_recorded(tmp_path):
+    (tmp_path / "data").mkdir()
+    pair = Pair(id="a", pytorch_code=module("return x.exp()"), cuda_code="", source="s")
+    write_jsonl(tmp_path / "data" / "pairs.jsonl", [pair])
+    assert main(["difficulty", "--data", str(tmp_path / "data"), "--out", str(tmp_path / "out.jsonl")]) == 0
+    manifest = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())
+    assert manifest["inputs"] == {str(path): sha256_file(path) for path in (tmp_path / "data").iterdir()}
 
 
 def test_a_missing_file_is_one_sentence(tmp_path, capsys):

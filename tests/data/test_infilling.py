@@ -143,3 +143,10 @@ def test_the_stage_reads_the_authors_array(tmp_path):
     assert main(["infill", "--pairs", str(tmp_path / "items.json"), "--out", str(tmp_path / "out.jsonl")]) == 0
     done = next(read_jsonl(tmp_path / "out.jsonl", Pair))
     assert (done.id, done.source, done.middle) == ("74", "dice", SPLIT.middle)
+
+
+@pytest.mark.parametrize("number", [2, 400, 1500])
+def test_a_source_of_many_strings_that_are_added_is_split(number):
+    source = " + ".join(["'__global__ void k() {}'"] * number)
+    head, tail = "from torch.utils.cpp_extension import load_inline\n", "\next = load_inline('e', '', source)\n"
+    assert split_candidate(f"{head}source = {source}{tail}").middle == f"source = {source}"

@@ -13,6 +13,7 @@ import pyarrow.parquet
 import pytest
 from waiting import PATIENCE_S
 
+from dice.cli import main
 from dice.data.kernelbench import (
     VERSIONS,
     content_digest,
@@ -23,7 +24,7 @@ from dice.data.kernelbench import (
 from dice.errors import DiceError
 from dice.jsonl import read_jsonl
 from dice.kernels.problems.problem import Problem
-from dice.manifest import manifest_path
+from dice.manifest import manifest_path, sha256_file
 
 CODE = """import torch
 import torch.nn as nn
@@ -216,6 +217,45 @@ def test_the_stage_writes_problems_and_a_manifest(tmp_path):
     manifest = json.loads(manifest_path(out).read_text())
     assert manifest["extra"]["problems"] == {"level1": 2, "level2": 1}
     assert [row["id"] for row in manifest["extra"]["bad_rows"]] == ["5_Bad"]
+
+
+def write_programs(path):
+    rows = [("a", RELU), ("broken", "def ("), ("unfit", "x = 1\n"), ("b", GELU)]
+    path.write_text(
+        "".join(
+            json.dumps({"id": name, "pytorch_code": code, "cuda_code": "", "level": 1}) + "\n" for name, code in rows
+        )
+    )
+    return path
+
+
+def test_bad_rows_of_a_file_of_programs_are_refused_or_skipped_like_bad_problems(tmp_path, capsys):
+    out = tmp_path / "p.jsonl"
+    command = [
+        "problems",
+        "--source",
+        str(write_programs(tmp_path / "rows.jsonl")),
+        "--version",
+        "mine",
+        "--levels",
+        "1",
+    ]
+    assert main([*command, "--out", str(out)]) == 2
+    assert "rows.jsonl:2: row 'broken'" in capsys.readouterr().err
+    assert main([*command, "--out", str(out), "--on-bad", "skip"]) == 0
+    assert [problem.name for problem in read_jsonl(out, Problem)] == ["a", "b"]
+    manifest = json.loads(manifest_path(out).read_text())
+    assert [row["id"] for row in manifest["extra"]["bad_rows"]] == ["broken", "unfit"]
+    assert manifest["inputs"] == {command[2]: sha256_file(command[2])}
+
+
+@pytest.mark.parametrize("make", [write_programs, lambda path: write_levels(path) / "level1"])
+def test_no_problem_of_the_levels_is_an_error(tmp_path, capsys, make):
+    source, out = make(tmp_path / "source"), tmp_path / "p.jsonl"
+    command = ["problems", "--source", str(source), "--version", "mine", "--levels", "3", "--on-bad", "skip"]
+    assert main([*command, "--out", str(out)]) == 2
+    assert "no problem of level 3" in capsys.readouterr().err
+    assert not out.exists()
 
 
 def test_an_unreachable_hub_is_one_sentence(tmp_path):

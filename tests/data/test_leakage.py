@@ -4,7 +4,9 @@ compared with the mini benchmark by running both on the benchmark's inputs here,
 import pytest
 import torch
 
+from dice.data.leakage import program as executing
 from dice.data.leakage.index import leak_index
+from dice.data.leakage.outputs import exam_of
 from dice.data.synthetic.config import TINY
 from dice.data.synthetic.generator import generate
 from dice.kernels.api import Problem, load_mini
@@ -186,6 +188,37 @@ def test_a_problem_that_names_a_gpu_is_run_without_one(given, moved):
     leak = leak_of(program(by_hand), exam)
     assert leak.kind == "outputs"
     assert leak_of(program(by_hand.replace("sum(1", "sum(0")), exam) is None
+
+
+def slow_where(condition, expression):
+    """A program that takes four seconds where `condition` holds: an endless one, but for a test that must end."""
+    wait = f"end = time.monotonic() + 4 * bool({condition}); while time.monotonic() < end: pass"
+    return "import time\n" + program(f"{wait}; {expression}")
+
+
+def test_the_time_limit_ends_a_program_and_not_only_its_first_run(monkeypatch):
+    """An exam whose run fails is run again in fp32; the limit, given once, must not be lost in between."""
+    monkeypatch.setattr(executing, "TIME_LIMIT_S", 1)
+    with pytest.raises(executing.Failed, match=r"^more than 1 s$"):
+        exam_of(slow_where("True", "torch.tanh(x)"))
+
+
+def test_held_out_operators_are_seen_though_the_outputs_cannot_be_compared(monkeypatch):
+    monkeypatch.setattr(executing, "TIME_LIMIT_S", 1)
+    exam = Problem(
+        id="level1/1_Exam", level=1, number=1, name="Exam", code=program("x.tanh()", f"{ONE} + 9"), version="t"
+    )
+    index = leak_index([exam])
+    leak = index.check(slow_where("x.max() > 6", "F.softplus(x)"))
+    assert leak is not None
+    assert leak.kind == "heldout"
+
+
+def test_a_program_that_is_checked_again_is_counted_again():
+    index = leak_index([])
+    for _ in range(2):
+        index.check(program("torch.no_such_function(x)"))
+    assert (index.counts.checked, index.counts.unjudged.total()) == (2, 2)
 
 
 def executed(code):

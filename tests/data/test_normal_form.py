@@ -99,6 +99,18 @@ def test_anything_has_a_form(code):
     assert isinstance(form.tokens, list)
 
 
+@pytest.mark.parametrize("number", [150, 390, 1000])
+@pytest.mark.parametrize("body", ["return {sum}", "{lines}\n        return x"])
+def test_a_long_program_has_a_form_of_its_own(number, body):
+    """Both become deep trees: a sum of many terms as it stands, many lines when the temporaries are put into one another."""
+    terms, lines = (between.join(["x"] * number) for between in (" + ", " + 1\n        x = "))
+    code = PLAIN.replace("y = torch.relu(x) * self.scale", body.format(sum=terms, lines=f"x = {lines}"))
+    form = normal_forms(code)
+    assert len(form.tokens) > number
+    assert len(form.text.split()) > number
+    assert form.model != normal_forms(PLAIN).model
+
+
 @pytest.mark.parametrize(
     ("body", "same"),
     [

@@ -114,9 +114,15 @@ def test_numbers_are_no_tensors():
         "for a in range(60):\n  for b in range(60):\n    for c in range(60):\n      y = a + b\nreturn x.sin()",
         "for a in range(64):\n    for b in range(64):\n        x = x + 1\nreturn x",
         "def f(v):\n    return f(v) + 1\nreturn f(x)",
+        "for _ in range(100000000000000000000):\n    x = x + 1\nreturn x",
         "l = [x]\n" + "l = l + l\n" * 40 + "return torch.stack(l)",
     ],
 )
 def test_hostile_programs_end(forward):
     found = operators_of_source(module(forward))
     assert len(found) <= MAX_OPERATORS
+
+
+def test_a_constructor_that_never_ends_adds_no_operators_to_forward():
+    mask = "for a in range(64):\n    for b in range(64):\n        w = torch.sin(torch.zeros(1))"
+    assert operators_of_source(module("return x.exp().sum()", mask)) == ["exp", "sum"]

@@ -108,7 +108,9 @@ def test_json_arrays_are_read_with_the_line_of_each_row(tmp_path):
     assert [row.line for row in bad] == lines[1:3]
 
 
-@pytest.mark.parametrize("text", ['[{"id": "a"}', "[", '[{"id": "a"}, {"id"]'])
+@pytest.mark.parametrize(
+    "text", ['[{"id": "a"}', "[", '[{"id": "a"}, {"id"]', '[{"id": "a"}] rest', '[{"id": "a"}][{}]']
+)
 def test_a_broken_array_is_refused_whole(tmp_path, text):
     (tmp_path / "p.json").write_text(text)
     with pytest.raises(DiceError, match=r"p\.json:1"):
@@ -139,6 +141,13 @@ def test_the_authors_rows_are_converted(tmp_path):
     ]
     assert [row.reason for row in bad] == ["unknown level 7 (known: 1, 2, 3, 4, or null)"]
     assert [(pair.id, pair.level) for pair in pairs[1:]] == [("5", None)]
+
+
+@pytest.mark.parametrize("origin", [None, [1], "x"])
+def test_an_origin_that_is_no_object_is_a_bad_row(tmp_path, origin):
+    path = write_lines(tmp_path / "p.jsonl", {**GOOD, "origin": origin, "raw_answer": "boxed 2"})
+    _, bad = read_pairs(path, on_bad="skip", convert=from_published("x"))
+    assert "field 'origin'" in bad[0].reason
 
 
 def test_a_field_that_a_converter_needs_is_reported_as_missing(tmp_path):

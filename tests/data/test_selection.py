@@ -100,9 +100,10 @@ def test_the_lower_bound_can_be_asked_for():
 
 
 def test_preference_nests_the_thresholds():
-    entries = [(pair(speedup=s), Rule()) for s in (1.2, 3.0, 2.0)] + [(pair("concur"), Rule(threshold=None))]
-    ordered = sorted(entries, key=lambda entry: preference(*entry))
-    assert [one.measured.speedup if one.measured else None for one, _ in ordered] == [None, 3.0, 2.0, 1.2]
+    entries = [(pair(speedup=s), Rule()) for s in (1.2, 3.0, None, 2.0)] + [(pair("concur"), Rule(threshold=None))]
+    ordered = [one for one, _ in sorted(entries, key=lambda entry: preference(*entry))]
+    assert [one.source for one in ordered] == ["concur", *["cudallm"] * 4]
+    assert [one.speedup for one in ordered] == [None, None, 3.0, 2.0, 1.2]  # kept unmeasured, it is in every set
 
 
 def test_histogram_bins_and_edges():

@@ -143,6 +143,7 @@ def test_infilling_items_must_join(tmp_path):
         ("end_to_end", {"idx": 1, "level": "hard", "pytorch_code": PYTORCH}, "unknown level 'hard'"),
         ("end_to_end", {"idx": 1, "level": "1", "raw_answer": "\\boxed{2}", "pytorch_code": PYTORCH}, "says 1 and"),
         ("end_to_end", {"idx": 1, "pytorch_code": PYTORCH}, "neither field 'level'"),
+        ("end_to_end", {"idx": 1, "level": "1" * 5000, "pytorch_code": PYTORCH}, "unknown level"),
     ],
 )  # fmt: skip
 def test_a_bad_row_is_named_and_never_half_read(tmp_path, name, row, reason):
@@ -212,7 +213,14 @@ def test_formats_and_folders_that_are_not_clear(tmp_path):
 
 @pytest.mark.parametrize(
     ("answer", "level"),
-    [("\\boxed{2}", 2), ("level \\boxed{ 3 }", 3), ("\\boxed{\\text{Level 1}}", 1), ("\\boxed{}", None), ("2", None)],
+    [
+        ("\\boxed{2}", 2),
+        ("level \\boxed{ 3 }", 3),
+        ("\\boxed{\\text{Level 1}}", 1),
+        ("\\boxed{}", None),
+        ("2", None),
+        ("\\boxed{2} \\boxed{" + "1" * 5000, 2),
+    ],
 )
 def test_boxed_levels(answer, level):
     assert boxed_level(answer) == level

@@ -36,7 +36,7 @@ from dice.data.leakage.report import DONE, LeakReport, Policy
 from dice.data.leakage.texts import Leak
 from dice.data.pair import OnBad, Pair
 from dice.data.selection import RULES, Drop, Rule, Statistic, answer_of, passes, preference, succeeds, with_best_try
-from dice.data.sources import FORMATS, read_source
+from dice.data.sources import FORMATS, data_file, read_source
 from dice.errors import DiceError, HarnessError
 from dice.jsonl import BadRow, read_jsonl, write_jsonl, write_text
 from dice.kernels.api import (
@@ -326,6 +326,7 @@ def curate(config: CurateConfig, out: str | Path, progress: bool = True, work: s
     watch, out = Stopwatch(), Path(out)
     duplicates((), config.dedup)  # raises where datasketch is missing: before hours of verification, not after them
     rows, bad = read_rows(config)
+    files = [data_file(source.format, source.path) for source in config.sources]
     problems = [problem for name in config.benchmarks for problem in load_problems(name, config.backend)]
     stale = verify_rows(rows, config, out / "work" if work is None else Path(work), progress)
     outcome = decide(rows, problems, config, progress)
@@ -334,13 +335,12 @@ def curate(config: CurateConfig, out: str | Path, progress: bool = True, work: s
     write_jsonl(out / "dropped.jsonl", outcome.dropped)
     outcome.leaks.write(out / "pairs.jsonl")
     write_text(out / "report.json", json.dumps(outcome.report, indent=2) + "\n")
-    files = [*(source.path for source in config.sources), *([config.verdicts] if config.verdicts else [])]
     write_manifest(
         out / "pairs.jsonl",
         stage="curate",
         spec=to_spec(config),
         watch=watch,
-        inputs=[path for path in files if Path(path).is_file()],
+        inputs=[*files, *([config.verdicts] if config.verdicts else [])],
         extra={name: outcome.report[name] for name in ("size", "sizes_by_threshold")},
     )
     return outcome

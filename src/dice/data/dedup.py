@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from pydantic import Field
 
 from dice.config import stage_config
-from dice.data.normal_form import normal_forms, sha256
+from dice.data.normal_form import normal_forms, rewritable_tree, sha256
 from dice.data.source_string import CPP_COMMENT
 from dice.errors import DiceError
-from dice.python_text import parse_python
 
 if TYPE_CHECKING:
     from datasketch import MinHash, MinHashLSH
@@ -42,9 +42,9 @@ _LSH_MARGIN = 0.1
 class DedupConfig:
     """When two pairs are the same."""
 
-    threshold: float = 0.9
+    threshold: float = Field(default=0.9, gt=0)
     """Jaccard similarity of shingle sets from which on two pairs are near duplicates; above 1: exact ones only."""
-    shingle: int = 5
+    shingle: int = Field(default=5, ge=1)
     """Tokens of one shingle."""
     permutations: int = 128
     """Hash functions of a MinHash; the error of an estimated similarity is about 1 / sqrt(permutations)."""
@@ -74,9 +74,8 @@ class Text:
 
 def tokens_of(code: str) -> list[str]:
     """Tokens of a Python file without comments and layout, then those of the C++ and CUDA in its long strings."""
-    try:
-        tree = parse_python(code)
-    except SyntaxError:
+    tree = rewritable_tree(code)
+    if tree is None:
         return _TOKEN.findall(CPP_COMMENT.sub(" ", code))
     embedded: list[str] = []
     for node in ast.walk(tree):
@@ -95,7 +94,10 @@ def shingles(tokens: list[str], length: int) -> np.ndarray:
     """Sorted distinct 32-bit hashes of all windows of `length` tokens; of all tokens where there are fewer."""
     windows = range(max(1, len(tokens) - length + 1))
     return np.unique(
-        np.array([zlib.crc32(" ".join(tokens[i : i + length]).encode()) for i in windows], dtype=np.uint32)
+        np.array(
+            [zlib.crc32(" ".join(tokens[i : i + length]).encode("utf-8", "surrogatepass")) for i in windows],
+            dtype=np.uint32,
+        )
     )
 
 
@@ -106,7 +108,7 @@ def jaccard(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def duplicates(texts: Iterable[Text], config: DedupConfig | None = None) -> list[Duplicate]:
-    """The pairs to drop, in the order given. Raises DiceError when datasketch is not installed."""
+    """The pairs to drop, in the order given. Raises DiceError where datasketch is missing or the settings suit no sketch."""
     config = config or DedupConfig()
     kept_by_tokens: dict[str, str] = {}
     kept: dict[str, np.ndarray] = {}
@@ -143,5 +145,12 @@ def _sketches(config: DedupConfig) -> tuple[MinHash, MinHashLSH]:
             "near duplicates need datasketch (the extra `data` of this package); "
             "install it, or set the threshold above 1 to drop exact duplicates only."
         ) from error
-    empty = MinHash(num_perm=config.permutations, seed=config.seed, hashfunc=int)
-    return empty, MinHashLSH(threshold=max(0.1, config.threshold - _LSH_MARGIN), num_perm=config.permutations)
+    threshold = max(0.1, config.threshold - _LSH_MARGIN)
+    try:
+        empty = MinHash(num_perm=config.permutations, seed=config.seed, hashfunc=int)
+        return empty, MinHashLSH(threshold=threshold, num_perm=config.permutations)
+    except ValueError as error:
+        raise DiceError(
+            f"{config.permutations} permutations with seed {config.seed} make no sketch for the threshold "
+            f"{config.threshold:g} ({error}); 128 permutations do."
+        ) from error

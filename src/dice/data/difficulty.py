@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -25,7 +24,7 @@ from tqdm import tqdm
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.operators import operators_of_source
 from dice.data.pair import OnBad, Pair
-from dice.data.sources import label_of, read_source
+from dice.data.sources import data_file, label_of, read_source
 from dice.errors import DiceError
 from dice.jsonl import write_jsonl
 from dice.manifest import Stopwatch, write_manifest
@@ -125,7 +124,7 @@ class DifficultyConfig:
     """Settings of `dice difficulty`."""
 
     data: str
-    """File of pairs or programs."""
+    """File of pairs or programs, folder with one data file, or `hub`."""
     format: str = "pairs"
     """Row format of `data`: `pairs`, `concur`, `cudallm`, `structural`, `end_to_end` or `infilling`."""
     use_labels: bool = True
@@ -144,6 +143,7 @@ def run(args: argparse.Namespace) -> int:
     """Label every row of a file. Raises DiceError."""
     watch = Stopwatch()
     config = config_from(args, DifficultyConfig)
+    path = data_file(config.format, config.data)
     pairs, bad = read_source(config.format, config.data, on_bad=config.on_bad, require_cuda=False)
     for row in bad:
         print(row)
@@ -158,7 +158,7 @@ def run(args: argparse.Namespace) -> int:
         stage="difficulty",
         spec=to_spec(config),
         watch=watch,
-        inputs=[Path(config.data)],
+        inputs=[path],
         extra={"levels": dict(levels), "by": dict(by), "bad_rows": len(bad)},
     )
     print(f"{len(rows)} programs: " + ", ".join(f"level {level}: {n}" for level, n in sorted(levels.items())))

@@ -196,11 +196,12 @@ def _problems_of_rows(
 def problems_of_pairs(
     path: str | Path, *, version: str, levels: Sequence[int]
 ) -> Iterator[tuple[Path, Problem | BadRow]]:
-    """The programs of pairs as problems of `levels`, numbered by their rows from 1; one without a level is labelled.
+    """The programs of pairs as problems of `levels`, numbered from 1 in the order of the good rows; one without a level is labelled.
 
-    Raises DiceError for a file that is not of pairs, or of the authors' programs.
+    Raises DiceError for a file that cannot be read.
     """
-    pairs, _ = read_pairs(path, require_cuda=False, convert=from_published("unknown"))
+    pairs, bad = read_pairs(path, on_bad="skip", require_cuda=False, convert=from_published("unknown"))
+    yield from ((Path(path), row) for row in bad)  # the caller refuses or skips them with the bad problems
     for number, (pair, label) in enumerate(zip(pairs, difficulties(pairs), strict=True), 1):
         level = pair.level or label.level
         if level is None or level not in levels:
@@ -244,6 +245,8 @@ def write_problems(config: ProblemsConfig) -> list[Problem]:
         problems = unique_problems(found, skipped)
     else:
         problems = load_problem_folder(config.source, version=config.version, levels=config.levels, skipped=skipped)
+    if not problems:
+        raise DiceError(f"{config.source}: no problem of level {' or '.join(map(str, config.levels))} can be used.")
     published = published_versions(problems)
     write_jsonl(config.out, problems)
     if skipped:
@@ -253,7 +256,8 @@ def write_problems(config: ProblemsConfig) -> list[Problem]:
         "content": {f"level{level}": names or ["none of the named versions"] for level, names in published.items()},
         "bad_rows": [row.model_dump() for row in skipped or []],
     }
-    write_manifest(config.out, stage="problems", spec=to_spec(config), watch=watch, extra=extra)
+    inputs = [config.source] if Path(config.source).is_file() else []  # `content` names the state of a folder
+    write_manifest(config.out, stage="problems", spec=to_spec(config), watch=watch, inputs=inputs, extra=extra)
     for level, names in published.items():
         if config.version in VERSIONS and config.version not in names:
             what = f"is {' and '.join(names)}" if names else "is no published state of KernelBench"

@@ -86,19 +86,24 @@ def hole_variable(prefix: str, suffix: str) -> str | None:
 
 def is_string_expression(node: ast.expr) -> bool:
     """Whether evaluating `node` only puts text together (see `extract_middle`)."""
-    match node:
-        case ast.Constant():
-            return isinstance(node.value, str | bytes | int | float)
-        case ast.Name():
-            return True
-        case ast.Attribute():  # `textwrap.dedent`, `self.block`
-            return is_string_expression(node.value)
-        case ast.Subscript():
-            return is_string_expression(node.value) and is_string_expression(node.slice)
-    parts = (child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr | ast.keyword))
-    return puts_text_together(node) and all(
-        is_string_expression(part.value if isinstance(part, ast.keyword) else part) for part in parts
-    )
+    waiting: list[ast.expr] = [node]
+    while waiting:  # no recursion: a concatenation of many strings is a deep tree
+        match one := waiting.pop():
+            case ast.Constant():
+                if not isinstance(one.value, str | bytes | int | float):
+                    return False
+            case ast.Name():
+                pass
+            case ast.Attribute():  # `textwrap.dedent`, `self.block`
+                waiting.append(one.value)
+            case ast.Subscript():
+                waiting += [one.value, one.slice]
+            case _ if puts_text_together(one):
+                parts = (part for part in ast.iter_child_nodes(one) if isinstance(part, ast.expr | ast.keyword))
+                waiting += [part.value if isinstance(part, ast.keyword) else part for part in parts]
+            case _:
+                return False
+    return True
 
 
 def _has_text(node: ast.expr) -> bool:

@@ -20,6 +20,8 @@ HARNESS_FUNCTIONS = frozenset({"get_inputs", "get_init_inputs"})
 """Functions of the KernelBench format that choose shapes and do not compute."""
 _LONGEST_BODY = 400
 """Temporaries are not searched for in functions with more statements, because the search is quadratic."""
+_DEEPEST = 200
+"""Most levels of a tree that is written anew: the stack holds some three hundred of them, fewer below a deep caller."""
 _KEPT_NAMES = HARNESS_FUNCTIONS | {"forward"}
 _PLACEHOLDER = re.compile(r"_[agl]\d+_")
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\"[^\"\n]*\"|'[^'\n]*'|[^\s\w]")
@@ -28,6 +30,23 @@ _TOKEN = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\"[^\"\n]*\"|'
 def sha256(text: str) -> str:
     """Hex sha256 of `text`."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _height(node: ast.AST) -> int:
+    """Levels of a tree. Counted without recursion."""
+    levels, level = 0, [node]
+    while level:
+        levels, level = levels + 1, [child for one in level for child in ast.iter_child_nodes(one)]
+    return levels
+
+
+def rewritable_tree(code: str) -> ast.Module | None:
+    """The syntax tree; None where the code is not Python, or nested so deeply that its tree cannot be written anew."""
+    try:
+        tree = parse_python(code)
+    except SyntaxError:
+        return None
+    return tree if _height(tree) <= _DEEPEST else None
 
 
 def _chosen_names(body: Iterable[ast.AST]) -> set[str]:
@@ -79,7 +98,7 @@ def without_temporaries(body: list[ast.stmt]) -> list[ast.stmt]:
                 break
             name = last.targets[0].id
             later = [] if isinstance(node, ast.Return) or _stores(name, node) else body[position + 1 :]
-            if _loads(name, [node]) != 1 or _loads(name, later):
+            if _loads(name, [node]) != 1 or _loads(name, later) or _height(node) + _height(last.value) > _DEEPEST:
                 break
             node = _Substitution(name, last.value).visit(node)
             done.pop()
@@ -206,7 +225,7 @@ class NormalForms:
 
     code: str
     tree: ast.Module | None
-    """None where the program is not Python; then only `text` and `tokens` are not empty."""
+    """None where the program has no `rewritable_tree`; then only `text` and `tokens` are not empty."""
 
     @cached_property
     def text(self) -> str:
@@ -241,14 +260,11 @@ class NormalForms:
 
     @cached_property
     def tokens(self) -> list[str]:
-        """Tokens of `model`, with one placeholder for all of the author's names; of the text if it is not Python."""
+        """Tokens of `model`, with one placeholder for all of the author's names; of the text where there is no tree."""
         found = _TOKEN.findall(self.model if self.tree is not None else self.code)
         return ["_" if _PLACEHOLDER.fullmatch(token) else token for token in found]
 
 
 def normal_forms(code: str) -> NormalForms:
-    """The normal forms of `code`; never raises for code that is not Python."""
-    try:
-        return NormalForms(code, parse_python(code))
-    except SyntaxError:
-        return NormalForms(code, None)
+    """The normal forms of `code`; never raises, whatever the code is."""
+    return NormalForms(code, rewritable_tree(code))

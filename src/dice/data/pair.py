@@ -108,7 +108,7 @@ def parse_pair(values: Mapping[str, Any], *, require_cuda: bool = True) -> Pair:
 def rows_with_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any] | RowError]]:
     """Yield (line from 1, object or what is wrong with it) of JSON lines or of one JSON array of objects.
 
-    Raises DiceError when there is no such file or an array is not closed.
+    Raises DiceError when there is no such file, or an array is not closed or not the whole file.
     """
     path = Path(path)
     if not path.is_file():
@@ -165,6 +165,10 @@ def _array_rows(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any] |
         skip(" \t\r\n,")
     if position >= len(text):
         raise DiceError(f"{path}:{line}: the JSON array has no end; the file is cut off.")
+    position += 1
+    skip(" \t\r\n")
+    if position < len(text):
+        raise DiceError(f"{path}:{line}: there is more behind the end of the JSON array; it would not be read.")
 
 
 def check_rows(
@@ -218,12 +222,15 @@ def from_published(source: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]
 
     def convert(values: Mapping[str, Any]) -> dict[str, Any]:
         row = {"source": source, **values}
+        origin = row.get("origin", {})
+        if not isinstance(origin, Mapping):
+            raise RowError(f"field 'origin' must be an object, found {type(origin).__name__}")
         if "idx" in row and "id" not in row:
             row["id"] = row.pop("idx")
         if row.get("level") in (0, "0"):
             row["level"] = None
         if "raw_answer" in row:
-            row["origin"] = {**row.get("origin", {}), "raw_answer": row.pop("raw_answer")}
+            row["origin"] = {**origin, "raw_answer": row.pop("raw_answer")}
         return row
 
     return convert

@@ -13,6 +13,7 @@ measured ratio is exactly a threshold.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -138,10 +139,12 @@ def passes(pair: Pair, rule: Rule, threshold: float, keep_unmeasured: bool) -> D
 def preference(pair: Pair, rule: Rule) -> tuple[bool, float]:
     """Sort key: of two duplicates the first one is kept.
 
-    Pairs whose rule has no threshold come first, then the fastest. So pairs that pass a stricter threshold come before
+    Pairs whose rule has no threshold come first, then those that are kept unmeasured, then the fastest. So pairs that pass a stricter threshold come before
     those that do not, and the sets of all thresholds agree on which pair duplicates which.
     """
-    return (rule.threshold == "set", 0.0 if rule.threshold != "set" or pair.speedup is None else -pair.speedup)
+    if rule.threshold != "set":
+        return (False, 0.0)
+    return (True, -math.inf if pair.speedup is None else -pair.speedup)
 
 
 def histogram(speedups: Iterable[float], rows: int) -> list[dict[str, float | int | str]]:

@@ -33,7 +33,8 @@ from dice.kernels.api import extract_code
 
 MAX_ANSWERS = 5
 """A structural problem is tried up to five times (paper, section 3)."""
-_BOXED = re.compile(r"\\boxed\{\s*(?:\\text\{)?\s*(?:level\s*)?(\d+)", re.IGNORECASE)
+_BOXED = re.compile(r"\\boxed\{\s*(?:\\text\{)?\s*(?:level\s*)?(\d{1,9})(?!\d)", re.IGNORECASE)
+"""A reply that repeats itself may hold thousands of digits, which are no level and more than `int` takes."""
 _FENCED = re.compile(r"^[ \t]*```[^\n]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
 _MODEL = re.compile(r"^class\s+Model\b", re.MULTILINE)
 
@@ -80,7 +81,7 @@ def _task(prompt: str, field: str) -> str:
 
 
 def _label(value: Any) -> int:
-    if isinstance(value, str) and value.strip().isdecimal():
+    if isinstance(value, str) and re.fullmatch(r"\s*\d{1,9}\s*", value):
         value = int(value)
     if type(value) is not int or not 0 <= value <= max(LEVELS):
         raise RowError(f"unknown level {value!r} (known: 0 to {max(LEVELS)})")
@@ -241,10 +242,7 @@ def read_source(
     `require_cuda`: whether a row without a CUDA program is bad; None: as the format defines it.
     Raises DiceError with what to put where when the file is missing, and for bad rows as `on_bad` says.
     """
-    chosen = FORMATS.get(name)
-    if chosen is None:
-        raise DiceError(f"unknown row format '{name}' (known: {', '.join(sorted(FORMATS))}).")
-    path = _locate(chosen, place)
+    path, chosen = data_file(name, place), FORMATS[name]
     lines = _table_rows(path) if path.suffix in _TABLES else rows_with_lines(path)
     cuda = chosen.has_cuda if require_cuda is None else require_cuda
 
@@ -258,7 +256,11 @@ def read_source(
     return check_rows(located(), path, build, on_bad=on_bad)
 
 
-def _locate(chosen: Format, place: str | Path) -> Path:
+def data_file(name: str, place: str | Path) -> Path:
+    """The file that `place` stands for in the format `name`: see `read_source`. Raises DiceError where there is none."""
+    chosen = FORMATS.get(name)
+    if chosen is None:
+        raise DiceError(f"unknown row format '{name}' (known: {', '.join(sorted(FORMATS))}).")
     if str(place) == "hub" or str(place).startswith("hub@"):
         return _download(chosen, str(place).partition("@")[2] or None)
     path = Path(place)

@@ -51,8 +51,8 @@ class LeakIndex:
     """Problem -> why its outputs are not compared."""
     counts: Counts = field(default_factory=Counts)
     """What `check` found so far, programs that are checked again included."""
-    _known: dict[str, tuple[Leak | None, tuple[str, ...]]] = field(default_factory=dict)
-    """Code -> leak, operators."""
+    _known: dict[str, tuple[Leak | None, tuple[str, ...], str | None]] = field(default_factory=dict)
+    """Code -> leak, operators, why it could only be compared by its text."""
 
     def check(self, pytorch_code: str) -> Leak | None:
         """The first sign that `pytorch_code` is one of the problems; None where there is none.
@@ -63,8 +63,10 @@ class LeakIndex:
         key = sha256(pytorch_code)
         if key not in self._known:
             self._known[key] = self._compared(pytorch_code)
-        leak, operators = self._known[key]
+        leak, operators, unjudged = self._known[key]
         self.counts.checked += 1
+        if unjudged is not None:
+            self.counts.unjudged[unjudged] += 1
         if leak is None:
             self.counts.operators.update(operators)
         else:
@@ -82,27 +84,30 @@ class LeakIndex:
         name = Path(data).name
         return LeakReport(name, done, list(benchmarks), problems, self.counts, dropped, self.not_traced, self.not_run)
 
-    def _compared(self, code: str) -> tuple[Leak | None, tuple[str, ...]]:
-        """The leak, and the operators that the program applies."""
+    def _compared(self, code: str) -> tuple[Leak | None, tuple[str, ...], str | None]:
+        """The leak, the operators that the program applies, and why it could only be compared by its text."""
         leak = self.texts.same(code)
         if leak is not None:
-            return leak, ()
+            return leak, (), None
         try:
             traced = trace(code)
-            return self._computes(code, traced) or self.texts.containment(code), tuple(traced.operators)
+            return self._computes(code, traced) or self.texts.containment(code), tuple(traced.operators), None
         except Failed as failed:
-            self.counts.unjudged[str(failed)] += 1
-            return self.texts.containment(code), ()
+            return self.texts.containment(code), (), str(failed)
 
     def _computes(self, code: str, traced: Traced) -> Leak | None:
         digest = traced.digest
         if digest in self.graphs:
             return Leak("graph", self.graphs[digest], "same operator graph but for sizes and hyper-parameters")
-        problem = answered(code, traced, self.exams)
-        if problem is not None:
-            return Leak("outputs", problem, "same outputs on the problem's own inputs")
         names = applied(traced) if self.heldout else []
-        return Leak("heldout", HELDOUT + names[0], "applies " + ", ".join(names)) if names else None
+        heldout = Leak("heldout", HELDOUT + names[0], "applies " + ", ".join(names)) if names else None
+        try:
+            problem = answered(code, traced, self.exams)
+        except Failed:
+            if heldout is None:
+                raise
+            return heldout  # what it applies is known, whatever its outputs are
+        return heldout if problem is None else Leak("outputs", problem, "same outputs on the problem's own inputs")
 
 
 def leak_index(problems: Iterable[Problem], heldout: bool = True) -> LeakIndex:

@@ -39,12 +39,17 @@ class Failed(Exception):
         return f"{self.what}: {type(self.error).__name__}: {' '.join(str(self.error).split())[:200]}"
 
 
+class OutOfTime(BaseException):
+    """The time of `contained` is over. No Exception: neither a program nor `blamed` may take it for an error and go on,
+    because the limit is given once."""
+
+
 @contextlib.contextmanager
 def blamed(what: str) -> Iterator[None]:
     """Whatever the block raises is the program's fault. Raises Failed."""
     try:
         yield
-    except (KeyboardInterrupt, Failed):
+    except (KeyboardInterrupt, Failed, OutOfTime):
         raise
     except BaseException as error:  # noqa: BLE001  SystemExit of a program is a fault like any other
         raise Failed(what, error) from None
@@ -57,7 +62,7 @@ def contained() -> Iterator[None]:
     timed = threading.current_thread() is threading.main_thread()
 
     def stop(*_: object) -> None:
-        raise TimeoutError(f"more than {TIME_LIMIT_S} s")
+        raise OutOfTime(f"more than {TIME_LIMIT_S} s")
 
     before = signal.signal(signal.SIGALRM, stop) if timed else None
     if timed:
@@ -67,7 +72,7 @@ def contained() -> Iterator[None]:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-    except TimeoutError as error:
+    except OutOfTime as error:
         raise Failed(str(error)) from None
     finally:
         torch.default_generator.set_state(state)

@@ -223,7 +223,8 @@ class BuiltInstance:
             counted = len(program.found)
             frame = Frame(program, self, depth)
             frame.names.update(_integer_defaults(init))
-            frame.call(init, arguments, keywords)
+            with contextlib.suppress(Enough):  # a limit ends the constructor; forward is read all the same
+                frame.call(init, arguments, keywords)
             del program.found[counted:]  # operators of the constructor are not forward's
             self._registered(init)
 

@@ -103,7 +103,8 @@ def builtin(name: str, values: Sequence[Value]) -> Value:
         bounds = [one.trips for one in values]
         if any(bound is None for bound in bounds) or not bounds:
             return OTHER
-        return Value(trips=len(range(*[bound or 0 for bound in bounds[:3]])) if 0 not in bounds[2:] else 0)
+        rounds = range(*[bound or 0 for bound in bounds[:3]]) if 0 not in bounds[2:] else range(0)
+        return Value(trips=(rounds[-1] - rounds[0]) // rounds.step + 1 if rounds else 0)  # len() knows no large ones
     if name == "len":
         return Value(trips=len(first.items) or None)
     if name == "enumerate":
