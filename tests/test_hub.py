@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -12,9 +13,13 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
+import huggingface_hub
 import pytest
 from waiting import PATIENCE_S, wait_for
+
+from dice.cli import main
 
 COMMIT = "b968826" + "d" * 33
 DATA = {"data/rows.arrow": b"rows" * 100, "README.md": b"about"}
@@ -192,6 +197,20 @@ def test_what_is_not_there_is_one_sentence(fetch, tmp_path, repository, revision
     assert len([line for line in done.stderr.splitlines() if not line.startswith("fetch: ")]) == 1
     assert not (tmp_path / "model" / "model.safetensors").exists()
     assert not (Path(tmp_path) / "model" / "model.manifest.json").exists()
+
+
+def test_a_full_disk_is_no_unreadable_hub(tmp_path, monkeypatch, capsys):
+    """The disk may fill up with what others write, after its free space was looked at."""
+    one = SimpleNamespace(rfilename="model.safetensors", size=1, lfs=None)
+    info = SimpleNamespace(siblings=[one], sha=COMMIT, card_data=None)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "repo_info", lambda *_, **__: info)
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", full)
+    assert main(["fetch", "--hub", "a/b", "--revision", COMMIT, "--out", str(tmp_path / "model")]) == 3
+    assert capsys.readouterr().err.endswith("dice fetch: No space left on device; make room, then run it again.\n")
 
 
 def test_files_of_a_data_set(fetch, tmp_path):

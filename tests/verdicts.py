@@ -19,4 +19,5 @@ def verdict(problem: str = "level1/1_A", status: str = "correct", **changes: Any
 
 def verdict_on(job: Job, status: str = "correct", **changes: Any) -> Verdict:
     """The same on a job."""
-    return verdict(job.problem_id, status, sample=job.sample, code_sha256=job.code_sha256, **changes)
+    texts = {"code_sha256": job.code_sha256, "problem_sha256": job.problem_sha256}
+    return verdict(job.problem_id, status, sample=job.sample, **texts | changes)

@@ -15,7 +15,7 @@ import os
 import sys
 
 from dice import __version__
-from dice.errors import DiceError, HarnessError
+from dice.errors import DISK_FULL, DiceError, HarnessError
 
 STAGES = {
     "verify": ("dice.kernels.verify", "build, run, judge and time CUDA kernels"),
@@ -74,8 +74,6 @@ EXTRAS = {
 }
 """Package -> the extra that brings what its stages need. The verifier, `dice.kernels`, needs none."""
 
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What a write fails with on a full disk, at a quota, or at a limit of file sizes."""
 NO_SUCH_PLACE = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT)
 """What is wrong with a path that somebody named: a folder that is a file, a file that is a folder, no right to it."""
 

@@ -6,6 +6,10 @@ DiceError         what the user gave cannot be used: one sentence (what, where, 
 A wrong *kernel* is neither: it is data, and becomes a verdict (`dice.kernels.api.Verdict`).
 """
 
+from __future__ import annotations
+
+import errno
+
 
 class DiceError(Exception):
     """The input cannot be used. The message is one clear sentence for the user."""
@@ -17,3 +21,7 @@ class HarnessError(DiceError):
     """The harness or the machine broke; the candidate is not to blame and nothing is scored."""
 
     exit_code = 3
+
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a write fails with on a full disk, at a quota, or at a limit of file sizes."""

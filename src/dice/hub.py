@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dice.config import add_options, config_from, stage_config, to_spec
-from dice.errors import DiceError
+from dice.errors import DISK_FULL, DiceError
 from dice.manifest import Stopwatch, sha256_file, write_manifest
 
 ABBREVIATED = re.compile(r"[0-9a-f]{7,39}")
@@ -112,7 +112,9 @@ def fetch(config: FetchConfig) -> str | None:
         )
     except DiceError:
         raise
-    except Exception as error:  # as above; a full disk and a broken connection name themselves
+    except Exception as error:  # as above; a broken connection names itself
+        if isinstance(error, OSError) and error.errno in DISK_FULL:
+            raise  # the hub is well; `dice` says what to do
         raise _unreachable(config.hub, error) from error
     digests = {name: sha256_file(folder / name) for name in sorted(files)}
     for name, one in files.items():

@@ -9,13 +9,13 @@ import pytest
 
 from dice.cli import main
 from dice.config import spec_hash, to_spec
-from dice.data.curate import CurateConfig, Source, curate
+from dice.data.curate import CurateConfig, Existing, Source, curate
 from dice.data.pair import Pair
 from dice.data.selection import RANGES, Rule
 from dice.data.structural import problems
 from dice.errors import DiceError
 from dice.jsonl import read_jsonl, read_objects, write_jsonl
-from dice.kernels.api import Backend, Judging, Problem, VerifyConfig
+from dice.kernels.api import Backend, Job, Judging, Problem, VerifyConfig
 from dice.manifest import sha256_file
 
 HOST = {"gpu": "G", "driver": None, "cuda": None, "torch": "2", "cpu": "c", "isolation": []}
@@ -163,7 +163,8 @@ def journal(path, code, backend: Backend = "cuda", timed=True, **verdict_of):
     judging = Judging(protocols=("paper",), measure_time=timed)
     spec = to_spec(VerifyConfig(candidates="", out="", backend=backend, judging=judging))
     settings = spec_hash({key: spec[key] for key in ("backend", "judging", "limits")})
-    write_jsonl(path, [{"settings": settings}, verdict("cudallm/0", code, **verdict_of)])
+    of_problem = {"problem_sha256": hashlib.sha256(pytorch(1).encode()).hexdigest()}
+    write_jsonl(path, [{"settings": settings}, verdict("cudallm/0", code, **verdict_of) | of_problem])
 
 
 def test_an_interrupted_verification_resumes_where_it_is_told_to_and_refuses_other_settings(tmp_path):
@@ -189,6 +190,15 @@ def test_only_pairs_that_a_threshold_asks_for_are_timed(tmp_path):
     journal(begun, code, timed=True)
     with pytest.raises(DiceError, match="was begun with other settings"):
         small(tmp_path, [(pytorch(1), code)], None, sources=untimed, execute=True)
+
+
+def test_a_verdict_on_another_text_of_the_problem_is_stale(tmp_path):
+    job = Job(problem_id="cudallm/0", problem_code="p", sample=0, code="x")
+    write_jsonl(tmp_path / "v.jsonl", [verdict("cudallm/0", "x") | {"problem_sha256": job.problem_sha256}])
+    existing = Existing(str(tmp_path / "v.jsonl"), "paper")
+    assert existing.get(job) is not None
+    assert existing.get(job.model_copy(update={"problem_code": "another p"})) is None
+    assert existing.stale == 1
 
 
 def reasons(outcome):

@@ -18,6 +18,7 @@ QWEN3 = {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.95, "eos
     [
         QWEN3,
         QWEN3 | {"do_sample": False},
+        {"do_sample": False, "temperature": 0.0},
         {"eos_token_id": 5},
         {"do_sample": True},
         {"do_sample": True, "temperature": 0.8},
@@ -69,6 +70,9 @@ def test_a_setting_that_is_off_is_no_setting(tmp_path, name):
     [
         (json.dumps(QWEN3 | {"min_p": 0.1}), "min_p 0.1 is not supported"),
         (json.dumps({"num_beams": 4}), "num_beams 4 is not supported"),
+        (json.dumps(QWEN3 | {"temperature": 0.0}), "temperature 0 is not supported"),
+        (json.dumps(QWEN3 | {"top_p": 0}), "top_p 0 is not supported"),
+        (json.dumps({"repetition_penalty": 0}), "repetition_penalty 0 is not supported"),
         ("{", "not valid JSON"),
         ("[]", "expected a JSON object"),
     ],

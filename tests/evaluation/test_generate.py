@@ -99,6 +99,22 @@ def test_an_interrupted_run_resumes(folder, tmp_path, monkeypatch):
     assert not journal.exists()
 
 
+def test_another_tokenizer_does_not_take_up_the_journal(folder, tmp_path, monkeypatch):
+    """Of another folder, or of the same one with other files: its ids are other prompts, and other texts of the answers."""
+
+    def interrupted(self, requests):
+        yield from ()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Decoder, "run", interrupted)
+    own = {"tokenizer": str(tmp_path / "tokenizer")}
+    for texts, changes in ((["import torch\n"] * 3, {}), (["return x\n"] * 3, own), (["def f():\n"] * 3, own)):
+        save_tokenizer(train_tokenizer(texts, 300), tmp_path / "tokenizer")
+        with pytest.raises(KeyboardInterrupt):
+            generate(config_of(folder, tmp_path / "g.jsonl", **changes))
+    assert len(list(tmp_path.glob(".g.jsonl.*"))) == 3
+
+
 def test_other_settings_do_not_take_up_the_journal(folder, tmp_path, monkeypatch):
     def interrupted(self, requests):
         yield from ()

@@ -20,6 +20,7 @@ def verdict(job: Job, status: str = "correct", message: str = "") -> Verdict:
             "problem_id": job.problem_id,
             "sample": job.sample,
             "code_sha256": job.code_sha256,
+            "problem_sha256": job.problem_sha256,
             "status": status,
             "functional_status": status,
             "stage": "done",
@@ -92,3 +93,16 @@ def refuses_to_start():
 
 def dies_at_start():
     os._exit(11)
+
+
+class EveryOtherStart(Scripted):
+    """The first worker dies while it starts, the second lives, the third dies, ..."""
+
+    def __init__(self, folder: str, role: str):
+        started = Path(folder, "started")
+        before = started.stat().st_size if started.exists() else 0
+        with started.open("a") as stream:
+            stream.write("x")
+        if before % 2 == 0:
+            os._exit(11)
+        super().__init__(folder, role)

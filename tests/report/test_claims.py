@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 from pathlib import Path
 
@@ -31,8 +32,9 @@ from dice.report.claims import (
 )
 from dice.study.claims import claims_inputs, claims_spec
 from dice.study.config import load_study
+from dice.study.exams import exam_units
 from dice.study.plan import Plan
-from dice.study.registry import TableRow, load_registry
+from dice.study.registry import ClaimContrast, TableRow, load_registry
 
 FEW = 400
 """Draws of the bootstrap in simulations."""
@@ -258,21 +260,24 @@ def test_the_command_prints_what_was_found(tmp_path, capsys):
     assert f"effects and intervals: {tmp_path / 'claims.csv'}, and beside it as PDF and PNG" in shown
 
 
-def test_samples_and_seeds_are_draws_and_speed_is_counted_where_it_was_measured(tmp_path):
-    """Two files of two samples each are four draws; of another protocol nothing is read."""
+def test_samples_of_a_seed_are_no_seeds_and_speed_is_counted_where_it_was_measured(tmp_path):
+    """Two files of two samples each are two seeds, each with the mean of its samples; of another protocol nothing is read."""
 
     def one(problem: str, sample: int, speed: float, **changes):
         timed = Speedup(median=speed, ci_low=None, ci_high=None)
         return verdict(problem, sample=sample, backend="cuda", speedup=timed, **changes)
 
     for seed in (0, 1):
-        rows = [one(name, sample, 1.5 + seed) for sample in (0, 1) for name in ("level1/b", "level1/a")]
+        rows = [one(name, sample, 1.5 + max(seed, sample)) for sample in (0, 1) for name in ("level1/b", "level1/a")]
         write_jsonl(tmp_path / f"{seed}.jsonl", [one("level1/c", 0, 9.0, protocol="strict"), *rows])
     row = ClaimRow(name="x", verdicts=tuple(str(tmp_path / f"{seed}.jsonl") for seed in (0, 1)))
-    for metric, hits in (("exec", [1, 1, 1, 1]), ("fast1", [1, 1, 1, 1]), ("fast2", [0, 0, 1, 1])):
+    for metric, hits in (("exec", [1, 1]), ("fast1", [1, 1]), ("fast2", [0.5, 1])):
         asked, found = answers(row, metric, "paper")
         assert asked == ["level1/a", "level1/b"]
         assert found.tolist() == [[hit, hit] for hit in hits]
+    sampled = ClaimRow(name="sampled", verdicts=row.verdicts, greedy=False)
+    (line,) = make_claims(config(tmp_path, claim("few seeds", [sampled], [row])))
+    assert (line["seeds"], line["reason"]) == ("2/2", "sampled was sampled with fewer than 3 seeds")
     strict, found = answers(row, "exec", "strict")
     assert (strict, found.tolist()) == (["level1/c"], [[1], [1]])
 
@@ -368,3 +373,15 @@ def test_every_claim_names_rows_that_there_are(tmp_path):
         wrong = Plan(load_study(EXPERIMENTS / "config", "tiny"), load_registry(tmp_path))
         with pytest.raises(DiceError, match=rf"claims.yaml: '{new.rstrip(']')}' is neither a model"):
             claims_spec(wrong)
+
+
+def test_speed_is_asked_of_the_back_end_of_the_benchmark():
+    """nano: kernels of the suite run on a GPU, those of its exam on the CPU, where a speed would be refused."""
+    one = plan("nano")
+    name, unit = next(iter(one.registry.claims)), exam_units(one)[0]
+    contrast = ClaimContrast(more=(unit,), less=(unit,))
+    one.registry.claims[name] = dataclasses.replace(one.registry.claims[name], statistic="fast1", contrasts=(contrast,))
+    found = [entry for entry in claims_spec(one)["claims"] if entry["name"] == name]
+    rows = {entry["benchmark"]: entry["contrasts"][0]["more"][0] for entry in found}
+    assert rows[one.measured_on]["verdicts"]
+    assert rows["composites-9015"]["reason"] == "the CPU back end measures no speed"

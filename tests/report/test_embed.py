@@ -10,7 +10,7 @@ from small_study import edited
 from dice.cli import main
 from dice.errors import DiceError
 from dice.manifest import Stopwatch, write_manifest
-from dice.report.embed import read_page
+from dice.report.embed import block, read_page
 from dice.report.rows import Row, write_csv
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -121,3 +121,8 @@ def test_our_pages_say_what_is_recorded(monkeypatch):
     """Until a study is recorded this says nothing but that the places are there."""
     monkeypatch.chdir(ROOT)
     assert main(["embed", "--check", *PAGES]) == 0
+
+
+def test_an_exam_with_a_back_end_of_its_own_is_named_with_it():
+    text = block(Path(__file__).parents[2] / "results" / "recorded" / "nano" / "exams.csv")
+    assert "scale nano, cuda back end for kernelbench-v0.1 and cpu back end for composites-9015, protocol paper" in text

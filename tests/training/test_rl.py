@@ -29,7 +29,7 @@ def config(*args, **changes) -> RlConfig:
     return parse_config(RlConfig, settings(*args, **changes), "test")
 
 
-def test_two_steps_with_real_kernels_and_a_pause_between(start, build_folder, tmp_path, capsys):
+def test_two_steps_with_real_kernels_and_a_pause_between(start, build_folder, tmp_path, capsys, monkeypatch):
     """Infilling, then end to end; stopped after the first step and taken up again; the same as in one go."""
     one, two = tmp_path / "one", tmp_path / "two"
     values = settings(start, one, build_folder, tensorboard=True)
@@ -58,7 +58,11 @@ def test_two_steps_with_real_kernels_and_a_pause_between(start, build_folder, tm
     assert list((one / "tensorboard").iterdir())
 
     # a pause: the limit is over when the first step ends; the same command goes on
-    assert main([*command, "--out", str(two), "--max-minutes", "0.001"]) == 0
+    saved, save = [], RlRun.save
+    with monkeypatch.context() as patch:
+        patch.setattr(RlRun, "save", lambda run, step, *also: (saved.append(step), save(run, step, *also)))
+        assert main([*command, "--out", str(two), "--max-minutes", "0.001"]) == 0
+    assert saved == [1], "the end of its phase saved it; once more would delete that checkpoint first"
     assert "paused after step 1 of 2" in capsys.readouterr().out
     assert not (two / "model").exists()
     assert load_model(two / "paused").config == before.config

@@ -239,6 +239,13 @@ def test_what_a_served_row_asks():
     assert len(paper.seeds("served-Deepseek-Coder-Instruct-1.3B")) == 1, "greedy"
 
 
+def test_a_server_is_asked_as_the_suite_says():
+    suite = {"source": "mini", "version": "mini-2-cpu", "generate": {"samples": 4, "max_new_tokens": 99}}
+    one = plan("released", suite=suite, generate={"samples": 2})
+    for spec in (one.ask_spec("served-Phi-4-Mini-Reasoning-4B", 0), one.generate_spec("hub-Qwen3-8B", 0)):
+        assert (spec["samples"], spec["max_new_tokens"]) == (4, 99)
+
+
 def test_a_successor_is_a_row_of_its_own():
     """It is in the table once it is asked for; under the paper's name only the paper's model counts."""
     assert "Gemini-3.1-Pro" not in [row["row"] for row in table_spec(plan("tiny"), 1)["rows"]]

@@ -146,11 +146,11 @@ def read_rows(config: CurateConfig) -> tuple[list[Row], list[BadRow]]:
 
 
 class Existing:
-    """Verdicts of earlier runs, found by problem and try, valid for the same code."""
+    """Verdicts of earlier runs, found by problem and try, valid for the same code and the same problem."""
 
     def __init__(self, path: str | None, protocol: Protocol) -> None:
         self.stale = 0
-        """Verdicts that were asked for and belong to another version of the code."""
+        """Verdicts that were asked for and belong to another version of the code or of its problem."""
         self._found: dict[tuple[str, int], Verdict] = {}
         for verdict in read_jsonl(path, Verdict) if path else ():
             if verdict.protocol == protocol and verdict.status != "host_error":
@@ -159,7 +159,10 @@ class Existing:
     def get(self, job: Job) -> Verdict | None:
         """The verdict on exactly this code, if there is one."""
         verdict = self._found.get((job.problem_id, job.sample))
-        if verdict is not None and verdict.code_sha256 != job.code_sha256:
+        if verdict is None:
+            return None
+        same_problem = verdict.problem_sha256 in (None, job.problem_sha256)  # older files do not say
+        if verdict.code_sha256 != job.code_sha256 or not same_problem:
             self.stale += 1
             return None
         return verdict

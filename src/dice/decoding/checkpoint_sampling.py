@@ -44,6 +44,10 @@ def checkpoint_sampling(folder: str | Path) -> AutoregressiveConfig:
     for name, neutral in _NEUTRAL.items():
         if values.get(name) not in (None, neutral):
             raise DiceError(f"{path}: {name} {values[name]} is not supported; say how to sample in `autoregressive`.")
+    read = ("temperature", "top_p", "repetition_penalty") if values.get("do_sample") else ("repetition_penalty",)
+    for name in read:
+        if values.get(name) == 0:  # transformers refuses the first and the last, and takes the arg-max at the second
+            raise DiceError(f"{path}: {name} 0 is not supported; say how to sample in `autoregressive`.")
     penalty = float(values.get("repetition_penalty") or 1.0)
     if not values.get("do_sample"):
         return AutoregressiveConfig(repetition_penalty=penalty)

@@ -86,7 +86,7 @@ RESULT_FIELDS = (
     *("samples", "seed", "max_new_tokens", "chat", "dtype"),
     *("block_diffusion", "autoregressive", "llada", "dream", "window"),
 )
-"""Fields that change answers; with the model and the prompts they name the journal of an interrupted run."""
+"""Fields that change answers; with the weights, the tokenizer and the prompts they name the journal of an interrupted run."""
 
 
 def generate(config: GenerateConfig) -> list[Generation]:
@@ -106,7 +106,13 @@ def generate(config: GenerateConfig) -> list[Generation]:
     tokenizer = load_tokenizer(config.tokenizer or config.model, family=geometry.model_type)
     weights = weights_sha256(config.model)
     spec = to_spec(config)
+    texts = {row.id: row.prompt for row in prompts}
+    if config.chat == "checkpoint":
+        chat = checkpoint_chat(config.tokenizer or config.model, tokenizer)
+        texts = {row: chat(text) for row, text in texts.items()}
     work = {name: spec[name] for name in RESULT_FIELDS} | {"weights": weights, "prompts": sha256_file(config.prompts)}
+    # By content, and the prompts as the checkpoint's template has made them: a folder keeps its name when its files change.
+    work |= {"tokenizer": tokenizer.backend.to_str(), "control": tokenizer.ids.model_dump(mode="json"), "texts": texts}
     out = Path(config.out)
     journal_path = out.with_name(f".{out.name}.{spec_hash(work)[:16]}.partial")
     done: dict[tuple[str, int], Generation] = {}
@@ -118,10 +124,6 @@ def generate(config: GenerateConfig) -> list[Generation]:
     engine: Engine | None = None
     memory: MemoryPlan | None = None
     if missing:
-        texts = {row.id: row.prompt for row in prompts}
-        if config.chat == "checkpoint":
-            chat = checkpoint_chat(config.tokenizer or config.model, tokenizer)
-            texts = {row: chat(text) for row, text in texts.items()}
         ids = tokenizer.encode_batch([texts[row.id] for row, _ in missing])
         requests = [
             Request(tuple(tokens), config.max_new_tokens, sample_seed(config.seed, row.id, sample), (row, sample))

@@ -3,8 +3,8 @@
 A claim is a list of contrasts (experiments/claims.yaml). The effect of a contrast is the rate of its rows `more` minus that
 of its rows `less`, in points; of a cost, what `more` took above `less`, in percent. Its interval is the middle 95 % of a
 bootstrap. Answers to one problem are alike, and so are the answers of one seed, so problems and seeds are drawn anew, and
-not answers (A. B. Owen 2007, "The pigeonhole bootstrap", Annals of Applied Statistics 1); the problems are the same for all
-rows, which pairs them. Of a cost, the steps of each run are drawn anew.
+not answers: of several samples of one seed the mean counts (A. B. Owen 2007, "The pigeonhole bootstrap", Annals of Applied
+Statistics 1); the problems are the same for all rows, which pairs them. Of a cost, the steps of each run are drawn anew.
 
 shown          the interval lies on the claim's side of its bound, which is 0 where none is given
 contradicted   it lies on the other side
@@ -104,9 +104,9 @@ class ClaimsConfig:
 
 
 def answers(row: ClaimRow, metric: Metric, protocol: Protocol) -> tuple[list[str], Floats]:
-    """(ids of the problems, [draws, problems]: 1 where the answer counts). A draw is a seed and the number of a sample.
+    """(ids of the problems, [seeds, problems]: the share of the seed's answers that count).
 
-    Raises DiceError where a draw lacks a problem, or where no speed was measured.
+    Raises DiceError where a sample of a seed lacks a problem, or where no speed was measured.
     """
     hits: dict[tuple[int, int], dict[str, bool]] = {}
     for seed, path in enumerate(row.verdicts):
@@ -121,7 +121,11 @@ def answers(row: ClaimRow, metric: Metric, protocol: Protocol) -> tuple[list[str
     problems = sorted(set().union(*hits.values()))
     if lacking := [draw for draw, found in hits.items() if len(found) < len(problems)]:
         raise DiceError(f"{row.name}: seed {lacking[0][0]}, sample {lacking[0][1]} has not answered all problems.")
-    return problems, np.array([[found[problem] for problem in problems] for found in hits.values()], float)
+    shares = [
+        np.mean([[found[problem] for problem in problems] for (of, _), found in hits.items() if of == seed], axis=0)
+        for seed in sorted({seed for seed, _ in hits})
+    ]
+    return problems, np.array(shares, float)
 
 
 def effect_of_rates(

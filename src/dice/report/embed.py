@@ -78,6 +78,14 @@ def _cell(row: Row, metric: str) -> str:
     return f"{value} % [{low}, {high}]" if value not in ("", NOT_AVAILABLE) else value
 
 
+def _backends(rows: Sequence[Row]) -> str:
+    """The back end, for each benchmark where they differ: an exam may have one of its own."""
+    by_benchmark = {row["measured_on"]: row["backend"] for row in rows}
+    if len(distinct := set(by_benchmark.values())) == 1:
+        return f"{distinct.pop()} back end"
+    return " and ".join(f"{backend} back end for {benchmark}" for benchmark, backend in by_benchmark.items())
+
+
 def block(csv: Path) -> str:
     """What a page says about a recorded CSV: where it is from, and the table. Raises DiceError for one without rows or
     manifest."""
@@ -98,7 +106,7 @@ def block(csv: Path) -> str:
             f"Percent with 95 % intervals; {facts}; in brackets the number of answers.\n{made}.\n\n{models_table(rows)}"
         )
     if "pass_at_1" in rows[0]:
-        facts = f"scale {rows[0]['scale']}, {rows[0]['backend']} back end, protocol {rows[0]['protocol']}"
+        facts = f"scale {rows[0]['scale']}, {_backends(rows)}, protocol {rows[0]['protocol']}"
         return f"Percent with 95 % intervals; {facts}.\n{made}.\n\n{exams_table(rows)}"
     return f"{made}.\n\n{markdown(list(rows[0]), (list(row.values()) for row in rows))}"
 

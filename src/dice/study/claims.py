@@ -59,11 +59,11 @@ def _row(plan: Plan, claim: Claim, name: str, exam: str | None, examined: list[s
         trained = plan.is_trained(found.unit)
         reason = "" if trained else f"not trained at the scale {plan.study.scale}"
         return given | {"history": f"{plan.model(found.unit)}/history.jsonl" if trained else None, "reason": reason}
-    if claim.statistic != "exec" and plan.study.backend == "cpu":
-        return given | {"reason": "the CPU back end measures no speed"}
     if exam is not None and found.unit not in examined:
         return given | {"reason": f"not asked the problems of {exam}"}
     unit = asking(found.unit, exam)
+    if claim.statistic != "exec" and plan.verify_spec(unit, plan.study.seeds[0])["backend"] == "cpu":
+        return given | {"reason": "the CPU back end measures no speed"}
     given_file = found.unit.startswith((SUPPLIED, RECORDED))
     return given | {"verdicts": plan.verdicts(unit), "greedy": given_file or plan.is_greedy(unit)}
 

@@ -281,8 +281,9 @@ class Plan(Files):
         model = unit.removeprefix(SERVED).removeprefix(RECORDED)
         entry = self.registry.models[model]
         given: dict[str, Any] = {"prompts": self.messages, "out": self.generations(unit, seed), "seed": seed}
-        given["samples"] = self.study.generate.get("samples", 1)
-        if "max_new_tokens" in (known := merged(self._shortened(entry.decoding), self.study.generate)):
+        known = merged(self._shortened(entry.decoding), self.study.generate, self.study.suite.generate)
+        given["samples"] = known.get("samples", 1)
+        if "max_new_tokens" in known:
             given["max_new_tokens"] = known["max_new_tokens"]
         if unit.startswith(RECORDED):
             return given | {"answers": self.recorded[unit], "models": list(entry.model_ids)}

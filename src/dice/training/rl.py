@@ -209,7 +209,7 @@ class RlRun:
         if start and self.sampler is not self.updater.objective.model:
             self.engine.copy_to(self.sampler)
         history = History(out, RlRow, step=start, tensorboard=config.tensorboard) if self.rank == 0 else None
-        done, last, slowest, began = start, None, 0.0, time.perf_counter()
+        done, saved, last, slowest, began = start, start, None, 0.0, time.perf_counter()
         most = config.rollout.samples * -(-config.rollout.problems_per_step // self.world)
         local_world = int(os.environ.get("LOCAL_WORLD_SIZE", self.world))
         gpu = self.device.index if self.world > 1 and config.reward.backend == "cuda" else None
@@ -251,7 +251,8 @@ class RlRun:
                     self.save_model(out / "phases" / f"{number + 1}-{phase.name or phase.task}")
                 if step % config.save_every == 0 or phase_ends:
                     self.save(step, batches.save)
-        if done > start and done % config.save_every and done != config.steps:
+                    saved = step
+        if done > saved:
             self.save(done, batches.save)
         if history is not None:
             history.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from pool_handlers import Scripted, Weighed, dies_at_start, host_error, refuses_to_start
+from pool_handlers import EveryOtherStart, Scripted, Weighed, dies_at_start, host_error, refuses_to_start
 from waiting import is_gone, wait_for
 
 from dice.errors import DiceError, HarnessError
@@ -61,6 +61,14 @@ def test_stuck_worker_is_replaced(tmp_path, monkeypatch):
 def test_workers_that_cannot_start_stop_the_run(factory, error, text):
     with pytest.raises(error, match=text), Pool([WorkerPlan("execute", 1, factory)], host_error) as pool:
         list(pool.run([job(0, "ok")]))
+
+
+def test_a_worker_that_lives_ends_the_count_of_those_that_die_while_starting(tmp_path):
+    """Each job ends a worker, and each of the workers that follow dies first: over a long run that is no broken machine."""
+    start = functools.partial(EveryOtherStart, str(tmp_path), "execute")
+    with Pool([WorkerPlan("execute", 1, start, TIMEOUT_S)], host_error) as pool:
+        verdicts = [v for group in pool.run([job(number, "die_once") for number in range(4)]) for v in group]
+    assert [v.status for v in verdicts] == ["correct"] * 4
 
 
 def test_killed_pool_leaves_no_worker(tmp_path):

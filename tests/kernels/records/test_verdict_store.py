@@ -18,8 +18,8 @@ from dice.manifest import Stopwatch, write_manifest
 BOTH = Judging(protocols=("paper", "strict"))
 
 
-def job(problem: str, sample: int = 0, code: str = "x") -> Job:
-    return Job(problem_id=problem, problem_code="p", sample=sample, code=code)
+def job(problem: str, sample: int = 0, code: str = "x", text: str = "p") -> Job:
+    return Job(problem_id=problem, problem_code=text, sample=sample, code=code)
 
 
 def verdicts(of: Job, status: Status = "correct", judging: Judging = BOTH) -> list[Verdict]:
@@ -108,6 +108,24 @@ def test_another_text_is_another_candidate(tmp_path: Path) -> None:
     assert job("a").code_sha256 == "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
     odd = Job(problem_id="a", problem_code="p", sample=0, code="\ud800")
     assert odd.code_sha256 != Job(problem_id="a", problem_code="p", sample=0, code=None).code_sha256
+
+
+def test_an_edited_problem_takes_no_verdict_on_the_old_one(tmp_path: Path) -> None:
+    store = VerdictStore(tmp_path / "out", "a", 2)
+    store.add(verdicts(job("a")))
+    finish(store, [job("a")], "a")
+    edited = job("a", text="another p")
+    again = VerdictStore(tmp_path / "out", "a", 2)
+    assert again.missing([job("a"), edited]) == [edited]
+    again.add(verdicts(edited, "wrong_value"))
+    assert [verdict.status for verdict in finish(again, [edited], "a")] == ["wrong_value", "wrong_value"]
+
+
+def test_a_verdict_that_does_not_say_its_problem_is_made_again(tmp_path: Path) -> None:
+    """Files of before the field: nobody knows which text of the problem they judged."""
+    store = VerdictStore(tmp_path / "out", "a", 2)
+    store.add([verdict.model_copy(update={"problem_sha256": None}) for verdict in verdicts(job("a"))])
+    assert store.missing([job("a")]) == [job("a")]
 
 
 def test_other_settings_are_refused(tmp_path: Path) -> None:

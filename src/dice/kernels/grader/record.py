@@ -149,6 +149,7 @@ class Record:
                 problem_id=job.problem_id,
                 sample=job.sample,
                 code_sha256=job.code_sha256,
+                problem_sha256=job.problem_sha256,
                 protocol=protocol,
                 backend=backend,
                 host=host,

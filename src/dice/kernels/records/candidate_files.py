@@ -128,7 +128,8 @@ def _first_text(row: dict[str, Any], fields: tuple[str, ...], where: str) -> str
 def make_jobs(candidates: Iterable[Candidate], problems: Iterable[Problem] | None) -> list[Job]:
     """Join candidates with their problems. Without `problems`, every candidate must bring its own.
 
-    `level1/19` finds `level1/19_ReLU`. Raises DiceError for a candidate whose problem is unknown.
+    `level1/19`, all that a run folder or a row with `task_id` says, finds `level1/19_ReLU`; `level1/19_Tanh` does not. Raises
+    DiceError for a candidate whose problem is unknown.
     """
     by_id: dict[str, Problem] = {}
     by_number: dict[tuple[int, int] | None, Problem] = {}
@@ -142,10 +143,14 @@ def make_jobs(candidates: Iterable[Candidate], problems: Iterable[Problem] | Non
                 raise DiceError(f"{candidate.where}: has no problem in its file; name the problems with --problems.")
             problem_id, code = candidate.problem_id, candidate.problem_code
         else:
-            problem = by_id.get(candidate.problem_id) or by_number.get(level_and_number(candidate.problem_id))
+            problem = by_id.get(candidate.problem_id)
+            same_number = by_number.get(level_and_number(candidate.problem_id))
+            if problem is None and "_" not in candidate.problem_id:
+                problem = same_number
             if problem is None:
+                but = f"; the one of this number is {same_number.id}" if same_number else ""
                 raise DiceError(
-                    f"{candidate.where}: problem {candidate.problem_id} is not among the {len(by_id)} problems given."
+                    f"{candidate.where}: problem {candidate.problem_id} is not among the {len(by_id)} problems given{but}."
                 )
             problem_id, code = problem.id, problem.code
         if (problem_id, candidate.sample) in jobs:

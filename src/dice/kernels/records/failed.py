@@ -17,6 +17,7 @@ def failed_verdicts(
             problem_id=job.problem_id,
             sample=job.sample,
             code_sha256=job.code_sha256,
+            problem_sha256=job.problem_sha256,
             status=status,
             functional_status=status,
             stage=stage,

@@ -34,7 +34,16 @@ class Job(BaseModel):
     @property
     def code_sha256(self) -> str:
         """sha256 of the candidate's text, hex."""
-        return hashlib.sha256((self.code or "").encode("utf-8", "surrogatepass")).hexdigest()
+        return _sha256(self.code or "")
+
+    @property
+    def problem_sha256(self) -> str:
+        """sha256 of the problem's text, hex."""
+        return _sha256(self.problem_code)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @stage_config

@@ -126,6 +126,8 @@ class Verdict(_Row):
     problem_id: str
     sample: int
     code_sha256: str
+    problem_sha256: str | None = None
+    """sha256 of the problem's text, hex; null in files of before it was kept."""
     status: Status
     functional_status: Status
     stage: Stage

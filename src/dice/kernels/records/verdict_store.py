@@ -1,7 +1,8 @@
 """The verdicts of a run on disk, while it goes on and when it is finished.
 
 `OUT.partial` is an append-only journal: its first line names the settings, each further line is one verdict. `OUT` is
-the finished file, sorted. A candidate is done when every protocol's verdict exists and none is a `host_error`.
+the finished file, sorted. A candidate is done when every protocol's verdict on its text and its problem's text exists and
+none is a `host_error`.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from dice.kernels.records.job import Job
 from dice.kernels.records.verdict import Verdict
 from dice.manifest import read_manifest
 
-Key = tuple[str, int, str]
+Key = tuple[str, int, str, str | None]
 
 
 def _key(item: Job | Verdict) -> Key:
-    return item.problem_id, item.sample, item.code_sha256
+    # With the problem's text: its id stays when the problem is edited, and the old verdict is on another question.
+    return item.problem_id, item.sample, item.code_sha256, item.problem_sha256
 
 
 class VerdictStore:
