@@ -139,8 +139,8 @@ def passes(pair: Pair, rule: Rule, threshold: float, keep_unmeasured: bool) -> D
 def preference(pair: Pair, rule: Rule) -> tuple[bool, float]:
     """Sort key: of two duplicates the first one is kept.
 
-    Pairs whose rule has no threshold come first, then those that are kept unmeasured, then the fastest. So pairs that pass a stricter threshold come before
-    those that do not, and the sets of all thresholds agree on which pair duplicates which.
+    Pairs whose rule has no threshold come first, then those that are kept unmeasured, then the fastest. So pairs that pass a
+    stricter threshold come before those that do not, and the sets of all thresholds agree on which pair duplicates which.
     """
     if rule.threshold != "set":
         return (False, 0.0)
