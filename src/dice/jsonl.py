@@ -89,6 +89,19 @@ def write_jsonl(path: str | Path, rows: Iterable[BaseModel | dict[str, Any]]) ->
     return n
 
 
+def read_object(path: str | Path) -> dict[str, Any]:
+    """The JSON object that a whole file is. Raises DiceError for anything else."""
+    try:
+        value = json.loads(Path(path).read_bytes().decode())
+    except OSError as error:
+        raise DiceError(f"{path}: cannot be read ({error.strerror}).") from error
+    except (ValueError, RecursionError) as error:  # also bytes that are no UTF-8
+        raise DiceError(f"{path}: not valid JSON ({error}).") from error
+    if not isinstance(value, dict):
+        raise DiceError(f"{path}: expected a JSON object.")
+    return value
+
+
 def read_objects(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line number from 1, object). Raises DiceError that names the file and line of a bad row."""
     path = Path(path)

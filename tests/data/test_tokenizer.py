@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dice.cli import main
+from dice.data.chat_template import checkpoint_chat
 from dice.data.pair import Pair
 from dice.data.tokenizer import (
     SMALL_SPECIALS,
@@ -204,3 +205,30 @@ def test_the_stage_trains_reports_and_writes_a_manifest(tmp_path):
     assert manifest["extra"]["texts_changed_by_a_round_trip"] == 0
     assert main(["tokenizer", *arguments, "--vocab-size", "30"]) == 2
     assert main(["tokenizer", *arguments, "--rows", "0"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("{", "not valid JSON"), ("[]", "expected a JSON object"), ('{"eos_token_id": "x"}', "eos_token_id")],
+)
+def test_a_checkpoints_settings_that_cannot_be_used_are_one_sentence(tmp_path, text, reason):
+    save_tokenizer(train_tokenizer(["ab ab"], 262), tmp_path)
+    (tmp_path / "special_ids.json").unlink()
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(DiceError, match=rf"config\.json.*{reason}"):
+        load_tokenizer(tmp_path, family="llama")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "not valid JSON"),
+        ("[]", "expected a JSON object"),
+        ('{"chat_template": [1]}', "no chat template"),
+        ('{"chat_template": "{{ bad"}', "cannot be rendered"),
+    ],
+)
+def test_a_chat_template_that_cannot_be_used_is_one_sentence(tmp_path, text, reason):
+    (tmp_path / "tokenizer_config.json").write_text(text)
+    with pytest.raises(DiceError, match=reason):
+        checkpoint_chat(tmp_path, train_tokenizer(["ab ab"], 262))("hello")

@@ -196,8 +196,9 @@ def _problems_of_rows(
 def problems_of_pairs(
     path: str | Path, *, version: str, levels: Sequence[int]
 ) -> Iterator[tuple[Path, Problem | BadRow]]:
-    """The programs of pairs as problems of `levels`, numbered from 1 in the order of the good rows; one
-    without a level is labelled.
+    """The programs of pairs as problems of `levels`, numbered from 1 in the order of the good rows.
+
+    A program without a level is labelled; bad rows are given too.
 
     Raises DiceError for a file that cannot be read.
     """

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.pair import OnBad, from_published, read_pairs
 from dice.errors import DiceError
-from dice.jsonl import write_text
+from dice.jsonl import read_object, write_text
 from dice.manifest import Stopwatch, write_manifest
 from dice.model.families import FAMILIES, Family, ModelType
 
@@ -140,12 +140,16 @@ def load_tokenizer(path: str | Path, *, family: ModelType | None = None) -> Code
 
 
 def family_ids(family: Family, folder: Path, backend: Tokenizer) -> SpecialIds:
-    """Control tokens of a family's checkpoint. Raises DiceError where neither the table nor the checkpoint has an end."""
+    """Control tokens of a family's checkpoint. Raises DiceError where neither the table nor the checkpoint has an end, or its
+    settings cannot be read."""
     ends = family.ends
     for name in () if ends else ("generation_config.json", "config.json"):
         if (folder / name).is_file():
-            found = json.loads((folder / name).read_text(encoding="utf-8")).get("eos_token_id")
-            ends = ends or tuple(found if isinstance(found, list) else [found] if found is not None else [])
+            found = read_object(folder / name).get("eos_token_id")
+            listed = found if isinstance(found, list) else [found] if found is not None else []
+            if not all(type(one) is int for one in listed):
+                raise DiceError(f"{folder / name}: eos_token_id must be an id or a list of ids, found {found!r}.")
+            ends = ends or tuple(listed)
     if not ends:
         raise DiceError(f"{folder}: neither generation_config.json nor config.json says which token ends an answer.")
     strings = (backend.token_to_id(text) for text in family.end_strings)

@@ -5,12 +5,12 @@ What the file leaves out has transformers' default: no sampling; with sampling t
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from dice.decoding.autoregressive import AutoregressiveConfig
 from dice.decoding.sampling import SamplingConfig
 from dice.errors import DiceError
+from dice.jsonl import read_object
 from dice.model.checkpoint import GENERATION_CONFIG
 
 _NEUTRAL = {
@@ -35,12 +35,7 @@ def checkpoint_sampling(folder: str | Path) -> AutoregressiveConfig:
     path = Path(folder) / GENERATION_CONFIG
     if not path.is_file():
         return AutoregressiveConfig()
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DiceError(f"{path}: not valid JSON ({error}).") from error
-    if not isinstance(values, dict):
-        raise DiceError(f"{path}: expected a JSON object.")
+    values = read_object(path)
     for name, neutral in _NEUTRAL.items():
         if values.get(name) not in (None, neutral):
             raise DiceError(f"{path}: {name} {values[name]} is not supported; say how to sample in `autoregressive`.")

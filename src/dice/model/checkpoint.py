@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from dice.errors import DiceError
+from dice.jsonl import read_object
 from dice.model.families import FAMILIES, Family, family_name
 from dice.model.transformer import ModelConfig, Transformer
 
@@ -215,15 +216,9 @@ def _header(path: Path, promised: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise DiceError(f"{path}: no such file; expected a Hugging Face checkpoint folder.") from error
-    except ValueError as error:
-        raise DiceError(f"{path}: not valid JSON ({error}).") from error
-    if not isinstance(value, dict):
-        raise DiceError(f"{path}: expected a JSON object.")
-    return value
+    if not path.is_file():
+        raise DiceError(f"{path}: no such file; expected a Hugging Face checkpoint folder.")
+    return read_object(path)
 
 
 def save_state(
