@@ -1,8 +1,8 @@
 """The verdicts of a run on disk, while it goes on and when it is finished.
 
 `OUT.partial` is an append-only journal: its first line names the settings, each further line is one verdict. `OUT` is
-the finished file, sorted. A candidate is done when every protocol's verdict on its text and its problem's text exists and none
-is a `host_error`.
+the finished file, sorted. A candidate is done when every protocol's verdict on its text and its problem's text exists
+and none is a `host_error`.
 """
 
 from __future__ import annotations
