@@ -40,9 +40,7 @@ def test_rows_find_their_problem(tmp_path, row):
 def test_another_name_of_the_same_number_is_another_problem(tmp_path):
     """By its number alone it would be judged against a reference that the model was never shown."""
     path = rows(tmp_path, {"problem_id": "level1/19_Tanh", "code": "x"})
-    with pytest.raises(
-        DiceError, match=r":1: problem level1/19_Tanh .*; the one of this number is level1/19_ReLU"
-    ):
+    with pytest.raises(DiceError, match=r":1: problem level1/19_Tanh .*; the one of this number is level1/19_ReLU"):
         make_jobs(read_candidates(path), [PROBLEM])
 
 
