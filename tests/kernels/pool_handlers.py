@@ -21,7 +21,6 @@ def verdict(job: Job, status: str = "correct", message: str = "") -> Verdict:
             "sample": job.sample,
             "code_sha256": job.code_sha256,
             "problem_sha256": job.problem_sha256,
-            "problem_sha256": job.problem_sha256,
             "status": status,
             "functional_status": status,
             "stage": "done",

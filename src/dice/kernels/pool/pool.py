@@ -36,8 +36,7 @@ PRELOAD = ["dice.kernels.pool.preload"]
 MAX_ATTEMPTS = 2
 """Workers that die on one job before it becomes a host error."""
 MAX_STILLBORN = 3
-"""Workers of one plan that die before their first reply, with none that lives between them, until the machine counts as unable
-to do the work."""
+"""Workers of one plan in a row that die before their first reply until the machine counts as unable to do the work."""
 
 
 def start_importing() -> None:
@@ -257,9 +256,8 @@ class Pool:
                     kind, payload = message
                     if kind == "ready":
                         worker.ready = True
-                        self._stillborn.pop(
-                            id(worker.plan), None
-                        )  # the machine can do the work; of days, others may die
+                        # The machine can do the work. In a run of days a few workers may die early, for other reasons each.
+                        self._stillborn.pop(id(worker.plan), None)
                         continue
                     job, worker.job = worker.job, None
                     if kind == "failed_to_start":
