@@ -3,8 +3,8 @@
 A claim is a list of contrasts (experiments/claims.yaml). The effect of a contrast is the rate of its rows `more` minus that
 of its rows `less`, in points; of a cost, what `more` took above `less`, in percent. Its interval is the middle 95 % of a
 bootstrap. Answers to one problem are alike, and so are the answers of one seed, so problems and seeds are drawn anew, and
-not answers: of several samples of one seed the mean counts (A. B. Owen 2007, "The pigeonhole bootstrap", Annals of Applied Statistics 1); the problems are the same for all
-rows, which pairs them. Of a cost, the steps of each run are drawn anew.
+not answers (A. B. Owen 2007, "The pigeonhole bootstrap", Annals of Applied Statistics 1): of several samples of one seed the
+mean counts. The problems are the same for all rows, which pairs them. Of a cost, the steps of each run are drawn anew.
 
 shown          the interval lies on the claim's side of its bound, which is 0 where none is given
 contradicted   it lies on the other side
