@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 from pathlib import Path
 
@@ -31,8 +32,9 @@ from dice.report.claims import (
 )
 from dice.study.claims import claims_inputs, claims_spec
 from dice.study.config import load_study
+from dice.study.exams import exam_units
 from dice.study.plan import Plan
-from dice.study.registry import TableRow, load_registry
+from dice.study.registry import ClaimContrast, TableRow, load_registry
 
 FEW = 400
 """Draws of the bootstrap in simulations."""
@@ -371,3 +373,15 @@ def test_every_claim_names_rows_that_there_are(tmp_path):
         wrong = Plan(load_study(EXPERIMENTS / "config", "tiny"), load_registry(tmp_path))
         with pytest.raises(DiceError, match=rf"claims.yaml: '{new.rstrip(']')}' is neither a model"):
             claims_spec(wrong)
+
+
+def test_speed_is_asked_of_the_back_end_of_the_benchmark():
+    """nano: kernels of the suite run on a GPU, those of its exam on the CPU, where a speed would be refused."""
+    one = plan("nano")
+    name, unit = next(iter(one.registry.claims)), exam_units(one)[0]
+    contrast = ClaimContrast(more=(unit,), less=(unit,))
+    one.registry.claims[name] = dataclasses.replace(one.registry.claims[name], statistic="fast1", contrasts=(contrast,))
+    found = [entry for entry in claims_spec(one)["claims"] if entry["name"] == name]
+    rows = {entry["benchmark"]: entry["contrasts"][0]["more"][0] for entry in found}
+    assert rows[one.measured_on]["verdicts"]
+    assert rows["composites-9015"]["reason"] == "the CPU back end measures no speed"
