@@ -32,7 +32,7 @@ def config(*args, **changes) -> RlConfig:
 def test_two_steps_with_real_kernels_and_a_pause_between(start, build_folder, tmp_path, capsys, monkeypatch):
     """Infilling, then end to end; stopped after the first step and taken up again; the same as in one go."""
     one, two = tmp_path / "one", tmp_path / "two"
-    values = settings(start, one, build_folder, tensorboard=True)
+    values = settings(start, one, build_folder, tensorboard=True, save_every=5)
     (tmp_path / "rl.yaml").write_text(json.dumps(values))
     command = ["rl", "--config", str(tmp_path / "rl.yaml")]
     assert main(command) == 0
