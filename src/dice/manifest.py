@@ -62,6 +62,11 @@ class Manifest(BaseModel):
     extra: dict[str, Any] = {}
 
 
+def sha256_text(text: str) -> str:
+    """Hex sha256 of a text as UTF-8; a lone surrogate counts as what it is."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def sha256_file(path: str | Path) -> str:
     """Hex sha256 of a file's bytes."""
     with open(path, "rb") as stream:

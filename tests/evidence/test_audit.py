@@ -9,14 +9,13 @@ from scored import table
 from small_study import edited_json
 from verdicts import verdict
 
-from dice.data.normal_form import sha256
 from dice.errors import DiceError
 from dice.evidence.answers import judged_answers
 from dice.evidence.audit import audit
 from dice.evidence.chain import chain
 from dice.jsonl import write_jsonl
 from dice.kernels.problems.problem import Problem
-from dice.manifest import Stopwatch, write_manifest
+from dice.manifest import Stopwatch, sha256_text, write_manifest
 from dice.report.check import CheckConfig, check
 from dice.study.publish import publish
 
@@ -135,7 +134,7 @@ def test_published_solutions_name_a_problem_by_its_number(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     problem = Problem(id="level1/19_ReLU", level=1, number=19, name="ReLU", code="", version="t")
     write_jsonl("answers.jsonl", [{"level_id": 1, "task_id": 19, "custom_code": "x = 1"}])
-    write_jsonl("verdicts.jsonl", [verdict(problem.id, "correct", code_sha256=sha256("x = 1"))])
+    write_jsonl("verdicts.jsonl", [verdict(problem.id, "correct", code_sha256=sha256_text("x = 1"))])
     write_manifest("verdicts.jsonl", stage="verify", spec={"candidates": "answers.jsonl"}, watch=Stopwatch())
     (answer,) = judged_answers("verdicts.jsonl", tmp_path, [problem], problem.id)
     assert answer.is_of_this_code

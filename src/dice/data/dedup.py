@@ -26,9 +26,10 @@ import numpy as np
 from pydantic import Field
 
 from dice.config import stage_config
-from dice.data.normal_form import normal_forms, rewritable_tree, sha256
+from dice.data.normal_form import normal_forms, rewritable_tree
 from dice.data.source_string import CPP_COMMENT
 from dice.errors import DiceError
+from dice.manifest import sha256_text
 
 if TYPE_CHECKING:
     from datasketch import MinHash, MinHashLSH
@@ -116,7 +117,7 @@ def duplicates(texts: Iterable[Text], config: DedupConfig | None = None) -> list
     sketches = _sketches(config) if config.threshold <= 1 else None
     for text in texts:
         tokens = pair_tokens(text.pytorch_code, text.cuda_code)
-        identity = sha256("\x00".join(tokens))
+        identity = sha256_text("\x00".join(tokens))
         original = kept_by_tokens.get(identity)
         if original is not None:
             found.append(Duplicate(text.id, "exact", original, 1.0))

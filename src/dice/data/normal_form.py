@@ -7,7 +7,6 @@ syntax tree; nothing is executed.
 from __future__ import annotations
 
 import ast
-import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,11 +24,6 @@ _DEEPEST = 200
 _KEPT_NAMES = HARNESS_FUNCTIONS | {"forward"}
 _PLACEHOLDER = re.compile(r"_[agl]\d+_")
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\"[^\"\n]*\"|'[^'\n]*'|[^\s\w]")
-
-
-def sha256(text: str) -> str:
-    """Hex sha256 of `text`."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _height(node: ast.AST) -> int:

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dice.data.normal_form import sha256
 from dice.errors import DiceError
 from dice.jsonl import read_jsonl
 from dice.kernels.api import Problem, Verdict, make_jobs, read_candidates
-from dice.manifest import read_manifest
+from dice.manifest import read_manifest, sha256_text
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class JudgedAnswer:
     @property
     def is_of_this_code(self) -> bool:
         """Whether the verdict names the hash of this text."""
-        return sha256(self.code or "") == self.verdict.code_sha256
+        return sha256_text(self.code or "") == self.verdict.code_sha256
 
 
 def generations_of(verdicts: str, root: Path) -> str:

@@ -27,8 +27,8 @@ from dice.data.leakage.program import Failed
 from dice.data.leakage.report import Counts, LeakReport
 from dice.data.leakage.texts import Leak, TextIndex, text_index
 from dice.data.leakage.trace import Traced, trace
-from dice.data.normal_form import sha256
 from dice.kernels.api import Problem
+from dice.manifest import sha256_text
 
 HELDOUT = "heldout/"
 """Prefix of the name of a leak that is a held-out operator, not an exam problem."""
@@ -60,7 +60,7 @@ class LeakIndex:
         The code is a file of KernelBench's format (`Model`, `get_inputs`, `get_init_inputs`). It is executed in this
         process, as the verifier's grader executes references. Answers are remembered by the code's sha256.
         """
-        key = sha256(pytorch_code)
+        key = sha256_text(pytorch_code)
         if key not in self._known:
             self._known[key] = self._compared(pytorch_code)
         leak, operators, unjudged = self._known[key]

@@ -15,8 +15,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dice.data.normal_form import NormalForms, normal_forms, sha256
+from dice.data.normal_form import NormalForms, normal_forms
 from dice.kernels.api import Problem
+from dice.manifest import sha256_text
 
 Kind = Literal["text", "structure", "graph", "outputs", "heldout", "ngram"]
 """The rules; see dice.data.leakage.index."""
@@ -64,11 +65,11 @@ class TextIndex:
     def same(self, pytorch_code: str) -> Leak | None:
         """The problem that the program is, but for its wording."""
         form = normal_forms(pytorch_code)
-        problem = self.texts.get(sha256(form.text))
+        problem = self.texts.get(sha256_text(form.text))
         if problem is not None:
             return Leak("text", problem, "same program but for comments and layout")
         if form.tree is not None:
-            problem = self.models.get(sha256(form.model))
+            problem = self.models.get(sha256_text(form.model))
             if problem is not None:
                 return Leak("structure", problem, "same model but for names and input shapes")
         return None
@@ -99,9 +100,9 @@ def text_index(problems: Iterable[Problem]) -> TextIndex:
     for problem in problems:
         form = normal_forms(problem.code)
         index.ids.append(problem.id)
-        index.texts.setdefault(sha256(form.text), problem.id)
+        index.texts.setdefault(sha256_text(form.text), problem.id)
         if form.tree is not None:
-            index.models.setdefault(sha256(form.model), problem.id)
+            index.models.setdefault(sha256_text(form.model), problem.id)
         grams.append(_ngrams(form))
     sharing = Counter(gram for one in grams for gram in one)
     for number, one in enumerate(grams):

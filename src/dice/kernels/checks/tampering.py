@@ -108,19 +108,16 @@ def _ends_before_forward(source: PythonSource, pool: ast.Call) -> bool:
     Not so where the block stays open (a generator), or where the pool gets more than tasks.
     """
     item = source.parent(pool)
-    if source.computes_names or pool in source.in_forward:
+    block = source.parent(item) if item is not None else None
+    if block is None or source.computes_names or pool in source.in_forward:
         return False
-    if isinstance(item, ast.Assign):
-        variable = item.targets[0] if len(item.targets) == 1 else None
-        block = source.parent(item)
-        if block is None or not isinstance(variable, ast.Name) or not _is_shut_down(source, item, variable.id):
+    match item:
+        case ast.withitem(optional_vars=ast.Name() | None as variable) if isinstance(block, ast.With):
+            name = variable.id if variable is not None else None
+        case ast.Assign(targets=[ast.Name(id=name)]) if _is_shut_down(source, item, name):
+            pass
+        case _:
             return False
-    else:
-        block = source.parent(item) if isinstance(item, ast.withitem) else None
-        variable = item.optional_vars if isinstance(item, ast.withitem) else None
-        if not isinstance(block, ast.With) or not isinstance(variable, ast.Name | None):
-            return False
-    name = variable.id if variable is not None else None
     mentions = [node for node in source.nodes if isinstance(node, ast.Name) and node.id == name]
     tasks = all(
         isinstance(above := source.parent(mention), ast.Attribute) and above.attr in ("map", "submit", "shutdown")

@@ -121,11 +121,13 @@ class Places:
         numbers, their differences and sums."""
         flat, columns = answer.detach().reshape(-1), answer.shape[-1] if answer.dim() else 1
         values = self.values
-        found = [1 / values] if answer.is_floating_point() else []
-        if answer.is_floating_point() and bool((values > 0).all()):
-            found.append(values.log())
-        if answer.is_floating_point() and float(values.abs().max()) < _LARGEST_EXPONENT:
-            found.append(values.exp())
+        found: list[torch.Tensor] = []
+        if answer.is_floating_point():
+            found.append(1 / values)
+            if bool((values > 0).all()):
+                found.append(values.log())
+            if float(values.abs().max()) < _LARGEST_EXPONENT:
+                found.append(values.exp())
         if columns > 1:
             before = flat[(self.index - 1).clamp(min=0)].double()
             found.append(values - torch.where(self.index % columns == 0, 0.0, before))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from pydantic import BaseModel, ConfigDict, Field
 
 from dice.config import stage_config
 from dice.kernels.records.verdict import Protocol
+from dice.manifest import sha256_text
 
 PROTOCOLS: dict[str, tuple[Protocol, ...]] = {
     "paper": ("paper",),
@@ -34,16 +33,12 @@ class Job(BaseModel):
     @property
     def code_sha256(self) -> str:
         """sha256 of the candidate's text, hex."""
-        return _sha256(self.code or "")
+        return sha256_text(self.code or "")
 
     @property
     def problem_sha256(self) -> str:
         """sha256 of the problem's text, hex."""
-        return _sha256(self.problem_code)
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return sha256_text(self.problem_code)
 
 
 @stage_config
