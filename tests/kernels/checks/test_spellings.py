@@ -112,6 +112,8 @@ PYTHON = [
     ("IMPORT", "with open('a') as torch.relu:\n    pass", "torch_patched"),
     ("IMPORT", "[*torch.relu] = [1]", "torch_patched"),
     ("IMPORT", "x, (y, torch.relu) = 1, (2, print)", "torch_patched"),
+    ("FORWARD", "key: int = id(x)\nif key in self.seen:\n    return self.seen[key]", "result_cache"),
+    ("FORWARD", "n: int = x.shape[0]\nif n in self.seen:\n    pass", None),
     ("IMPORT", "import socket\nsocket.gethostname()", "environment_sniffing"),
     ("FORWARD", "for self.step in range(3):\n    pass", None),
     ("IMPORT", "torch.__dict__.update(allclose=print)", "torch_patched"),
