@@ -52,6 +52,8 @@ def lines_found(body: str, seen: Seen | None = NOTHING) -> list[bool]:
 @pytest.mark.parametrize(
     "body",
     [
+        "y = x.numpy()\ny *= 2\nreturn torch.from_numpy(y)",
+        "y = x.numpy()\nreturn torch.from_numpy(-y)",
         "return torch.from_numpy(np.maximum(x.cpu().numpy(), 0))",
         "v = x.numpy()\nw = v\nreturn torch.from_numpy(w * 2)",
         "v = np.asarray(x.detach().cpu())\nreturn torch.from_numpy(v.cumsum(1))",
@@ -70,6 +72,7 @@ def test_numpy_computes(body: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
+        "y = x.numpy()\nn = -y.shape[0]\nn += 1\nreturn x",
         "n = np.prod(x.shape)\nreturn ext.relu(x, int(n * 2))",
         "w = taps.cpu().numpy()\nreturn ext.blur(x, (w / w.sum()).tolist())",
         "ends = np.cumsum(lengths.cpu().numpy())\nreturn ext.relu(x, int(ends[-1]))",

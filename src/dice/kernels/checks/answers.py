@@ -94,8 +94,10 @@ def _caches(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
     tainted: set[str] = set()
     for _ in range(3):  # keys are rarely made in more than three steps
         for node in source.in_forward:
-            target = node.targets[0] if isinstance(node, ast.Assign) else None
-            if isinstance(node, ast.Assign) and isinstance(target, ast.Name) and not _launches(node.value):
+            if not isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) or node.value is None:
+                continue
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if isinstance(target, ast.Name) and not _launches(node.value):
                 tainted |= {target.id} if _is_fingerprint(source, node.value, tainted) else set()
     kept = kept_names(source)
     inputs = set(forward_parameters(source))

@@ -40,12 +40,16 @@ def host_array_findings(source: PythonSource, reference: PythonSource | None, se
     )
 
 
-def _computations(source: PythonSource, reference: PythonSource | None) -> Iterator[ast.expr]:
+def _computations(source: PythonSource, reference: PythonSource | None) -> Iterator[ast.expr | ast.AugAssign]:
     spared = count_inputs(source, reference) | _small_inputs(source, reference)
     arrays = _Arrays(source, set(forward_parameters(source)) - spared)
     for node in source.in_forward:
         if isinstance(node, ast.BinOp):
             parts: list[ast.expr] = [node.left, node.right]
+        elif isinstance(node, ast.AugAssign):
+            parts = [node.target, node.value]
+        elif isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
+            parts = [node.operand]
         elif isinstance(node, ast.Call) and identifier_of(node.func) not in _HANDED_ON:
             owner = _owner(node.func)
             by_numpy = (source.dotted(node.func) or "").startswith(("numpy.", "scipy."))

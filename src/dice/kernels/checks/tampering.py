@@ -89,10 +89,8 @@ def _calls(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
             continue
         if kind == "result_forging" and name != "os.dup2" and call.args and _is_own_file(source, call.args[0]):
             continue
-        if name in ("signal.signal", "exit", "quit") and source.definitions(name):
+        if name in ("exit", "quit") and source.definitions(name):
             continue
-        if kind == "network_access" and name == "socket.gethostname":
-            kind = "environment_sniffing"
         yield kind, call, f"{name}: " if name not in ast.unparse(call.func) else ""
     for node in source.live:
         if isinstance(node, ast.Raise) and node.exc is not None and "SystemExit" in ast.unparse(node.exc):
@@ -171,17 +169,11 @@ def _fails(call: ast.Call) -> bool:
 
 
 def _patches(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
-    """Assignments, deletions, setattr and mock.patch on objects that are not the candidate's."""
+    """What is assigned (by `for` and `with` as well) or deleted, setattr and mock.patch on objects that are not the
+    candidate's."""
     for node in source.live:
-        targets: list[ast.expr] = []
-        if isinstance(node, ast.Assign | ast.Delete):
-            targets = list(node.targets)
-        elif isinstance(node, ast.AugAssign | ast.AnnAssign):
-            targets = [node.target]
-        for target in targets:
-            for item in target.elts if isinstance(target, ast.Tuple | ast.List) else [target]:
-                if isinstance(item, ast.Attribute | ast.Subscript):
-                    yield from _patched(source, node, _target(source, item))
+        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            yield from _patched(source, node, _target(source, node))
         if isinstance(node, ast.Call):
             name = source.dotted(node.func) or ""
             if (

@@ -90,6 +90,8 @@ def candidate_values(offered: Any) -> Candidate:
     names, rows, prints, changed, given = offered
     if not (isinstance(names, list) and isinstance(given, int) and all(map(torch.is_tensor, (rows, prints, changed)))):
         return Candidate()
+    if not prints.ndim:  # it has no length
+        return Candidate()
     count = len(prints)
     fits = rows.shape[1:] == (3,) and prints.shape[1:] == (WIDTH,) and changed.shape == (count,) and 0 <= given <= count
     if not fits or (rows.dtype, prints.dtype, changed.dtype) != (torch.int64, torch.float64, torch.int64):
