@@ -54,6 +54,11 @@ def test_paper_order_is_one_pass_from_easy_to_hard(levels, steps, per_step, seed
             assert taken[-1] == sorted(levels)[-per_step:]
 
 
+def test_a_step_of_few_problems_has_all_of_them_and_the_easiest_again():
+    assert Schedule([2, 1], "paper", steps=2, per_step=3).items(2) == [1, 1, 0]
+    assert Schedule([3, 1, 2], "paper", steps=1, per_step=7).items(1) == [1, 1, 1, 2, 2, 0, 0]
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_every_problem_is_taken_equally_often_when_the_passes_are_whole(order):
     passes = 1 if order == "paper" else 3

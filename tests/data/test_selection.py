@@ -78,6 +78,13 @@ def test_equally_fast_tries_give_the_first():
     assert best_try({4: verdict(speedup=2.0), 1: verdict(speedup=2.0)}, "median") == (1, verdict(speedup=2.0))
 
 
+def test_of_wrong_tries_the_last_one_says_why():
+    tries = {0: verdict("compile_error"), 3: verdict("wrong_value"), 1: verdict("timeout")}
+    assert best_try(tries, "median") == (3, tries[3])
+    dropped = with_best_try(pair("structural"), tries, RULES["structural"], "median")
+    assert dropped == Drop("wrong_value", "3 tried: it is wrong_value")
+
+
 def test_answers_take_turns():
     three = pair("structural", ["a", "b", "c"])
     assert [answer_of(three, attempt) for attempt in range(5)] == ["a", "b", "c", "a", "b"]
