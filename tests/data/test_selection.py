@@ -55,6 +55,7 @@ def test_cudallm_needs_a_correct_verdict_and_the_threshold():
     assert with_best_try(pair(), {0: verdict("wrong_value")}, rule, "median").reason == "wrong_value"
     right = with_best_try(pair(), {0: verdict(speedup=2.0)}, rule, "median")
     assert (right.measured.speedup, right.measured.status) == (2.0, "correct")
+    assert right.origin == {"row": 1}, "no number of a try where there is only one"
     assert passes(right, rule, 2.0, keep_unmeasured=False) is None
     assert passes(right, rule, 2.01, keep_unmeasured=False).reason == "below_threshold"
 

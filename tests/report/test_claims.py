@@ -125,6 +125,8 @@ def test_a_cost_is_a_ratio_of_sums():
         (-5, 24, 25, "shown"),
         (26, 30, 25, "contradicted"),
         (20, 30, 25, "not shown"),
+        (5, 25, 25, "not shown"),
+        (25, 30, 25, "not shown"),
     ],
 )
 def test_the_verdict_follows_from_the_interval(low, high, at_most, word):
