@@ -86,13 +86,14 @@ def test_answers_that_say_nothing_have_no_reward_and_no_candidates():
 
 
 def test_the_record_of_an_answer():
-    seen = (("no_kernel", True), ("never_launched", False), ("no_kernel", True))
+    names = ["call_counting", "never_launched", "no_kernel", "stale_output", "uninitialised_output"]
+    seen = [(name, name == "no_kernel") for name in [*names[::-1], "no_kernel"]]
     row = answer_row(4, answer("a", "x", "deceptive", 0.0, sample=3, findings=seen, **LONG))
     assert (row.step, row.problem_id, row.group, row.sample, row.seed) == (4, "a", 2, 3, 11)
     assert (row.text, row.code, row.status, row.message, row.reward) == (
         "text", "x", "deceptive", "it is deceptive", 0.0,
     )  # fmt: skip
-    assert (row.findings, row.n_tokens, row.n_forwards) == (["never_launched", "no_kernel"], 6, 3)
+    assert (row.findings, row.n_tokens, row.n_forwards) == (names, 6, 3)
     refused = answer_row(1, answer("a", None, None, 0.0))
     assert (refused.status, refused.message, refused.findings) == ("no_code", "no middle", [])
 
