@@ -41,6 +41,11 @@ def test_outputs_of_another_structure_are_another_status() -> None:
     right = output(2, 3)
     for expected, got in (([right[0], right[1]], right + 9), (right, [right + 9]), ({"a": right}, [right + 9])):
         assert locate(expected, got, "strict") is None
+    for got in ((right + 9).double(), right.reshape(3, 2) + 9):
+        assert locate(right, got, "strict") is None
+    longer = locate([right], [right + 9, right + 9], "strict")
+    assert longer is not None
+    assert longer.where == "output[0]"
 
 
 def test_an_unwritten_tail_of_each_row() -> None:

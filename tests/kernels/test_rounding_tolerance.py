@@ -145,7 +145,8 @@ def test_another_computation_is_no_truth() -> None:
 def test_a_number_may_come_as_a_tensor_and_may_be_any_number() -> None:
     assert not wrong(same_number(2.5), torch.tensor([2.5]))
     assert wrong(same_number(2.5), torch.tensor([3.5]))
-    assert wrong(same_number(7), 2**200)
+    for number in (2**200, 2**63, -(2**63), -(2**63) - 1):
+        assert wrong(same_number(7), number)
     assert not wrong(same_number(2.5), torch.tensor([3.5, 3.5]))  # another shape is another status
 
 

@@ -168,6 +168,7 @@ def test_a_ratio_the_other_way_round_has_the_inverse_interval() -> None:
         (1.0, 1.4, False),
         (1.0, 1.6, True),
         (0.01, 0.09, False),
+        (0.05, 0.09, False),
         (0.01, 0.12, True),
         (2.0, 1.0, False),
     ],
