@@ -58,13 +58,14 @@ def test_groups_without_a_difference_are_dropped_and_counted():
             [1, None],
             [0, 1],
             [None, 0],
+            [1, 1],
         ]
     )
-    assert (groups.with_signal, groups.all_right, groups.all_wrong) == (3, 2, 2)
+    assert (groups.with_signal, groups.all_right, groups.all_wrong) == (3, 3, 2)
     assert groups.advantages[0] == pytest.approx([3**0.5] + [-(3**-0.5)] * 3)
     assert groups.advantages[3] == [1.0, None, -1.0, None]  # what is left out counts neither way
     assert groups.advantages[6] == [-1.0, 1.0]
-    assert all(score is None for number in (1, 2, 4, 5, 7) for score in groups.advantages[number])
+    assert all(score is None for number in (1, 2, 4, 5, 7, 8) for score in groups.advantages[number])
 
 
 def test_an_update_raises_what_was_better_and_the_ratio_starts_at_1():
