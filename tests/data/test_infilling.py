@@ -107,6 +107,9 @@ def test_any_candidate_is_split_or_refused(text):
 # -- the stage --
 
 SPLIT = split_candidate(AUTHORS)
+IN_A_CALL = """from torch.utils.cpp_extension import load_inline
+ext = load_inline('e', '', '__global__ void k() {}')
+"""
 
 
 def test_the_stage_splits_reports_and_keeps_given_splits(tmp_path):
@@ -120,17 +123,22 @@ def test_the_stage_splits_reports_and_keeps_given_splits(tmp_path):
         pair("given", AUTHORS, **given_parts),
         pair("elsewhere", AUTHORS, **elsewhere),
         pair("torch only", "class ModelNew: pass"),
+        pair("in a call", IN_A_CALL),
+        pair("again", AUTHORS),
+        pair("refused and given", "class ModelNew: pass", prefix="class", middle=" ModelNew", suffix=": pass"),
     ]
     write_jsonl(tmp_path / "pairs.jsonl", pairs)
     out = tmp_path / "infilling.jsonl"
     assert main(["infill", "--pairs", str(tmp_path / "pairs.jsonl"), "--out", str(out)]) == 0
     done = list(read_jsonl(out, Pair))
-    assert [row.id for row in done] == ["plain", "given", "elsewhere"]
+    assert [row.id for row in done] == ["plain", "given", "elsewhere", "in a call", "again", "refused and given"]
     assert (done[0].prefix, done[0].middle, done[0].suffix) == (SPLIT.prefix, SPLIT.middle, SPLIT.suffix)
-    assert done[2] == pairs[2]
+    assert (done[2], done[5]) == (pairs[2], pairs[6])
     report = json.loads((tmp_path / "infilling.jsonl.report.json").read_text())
-    assert (report["pairs"], report["split"], report["kept"]) == (4, 3, 2)
-    assert report["kept_differing"] == ["elsewhere"]
+    assert (report["pairs"], report["split"], report["kept"]) == (7, 6, 3)
+    assert report["kept_differing"] == ["elsewhere", "refused and given"]
+    assert report["variables"] == {SPLIT.variable: 4, "(expression)": 1}
+    assert report["found_by"] == {"cuda_sources": 5}
     assert report["reasons"] == {"no_extension": 1}
     assert report["refused"][0]["id"] == "torch only"
     assert json.loads(manifest_path(out).read_text())["extra"]["reasons"] == {"no_extension": 1}

@@ -1,6 +1,8 @@
 """What counts as one program, tested by an oracle of its own: pairs of programs written by hand, and the generator's programs
 compared with the mini benchmark by running both on the benchmark's inputs here, without any code of `dice.data.leakage`."""
 
+import signal
+
 import pytest
 import torch
 
@@ -190,26 +192,35 @@ def test_a_problem_that_names_a_gpu_is_run_without_one(given, moved):
     assert leak_of(program(by_hand.replace("sum(1", "sum(0")), exam) is None
 
 
-def slow_where(condition, expression):
-    """A program that takes four seconds where `condition` holds: an endless one, but for a test that must end."""
-    wait = f"end = time.monotonic() + 4 * bool({condition}); while time.monotonic() < end: pass"
-    return "import time\n" + program(f"{wait}; {expression}")
+def out_of_time_where(condition, expression):
+    """A program whose time is over where `condition` holds: it sends itself the alarm of the limit."""
+    alarm = f"bool({condition}) and signal.raise_signal(signal.SIGALRM)"
+    return "import signal\n" + program(f"{alarm}; {expression}")
 
 
-def test_the_time_limit_ends_a_program_and_not_only_its_first_run(monkeypatch):
-    """An exam whose run fails is run again in fp32; the limit, given once, must not be lost in between."""
-    monkeypatch.setattr(executing, "TIME_LIMIT_S", 1)
-    with pytest.raises(executing.Failed, match=r"^more than 1 s$"):
-        exam_of(slow_where("True", "torch.tanh(x)"))
+def test_programs_run_under_a_limit_that_ends_with_them():
+    with executing.contained():
+        assert 0 < signal.alarm(0) <= executing.TIME_LIMIT_S
+    with executing.contained():
+        pass
+    assert signal.alarm(0) == 0
+    with pytest.raises(executing.Failed, match=rf"^more than {executing.TIME_LIMIT_S} s$"), executing.contained():
+        signal.raise_signal(signal.SIGALRM)
 
 
-def test_held_out_operators_are_seen_though_the_outputs_cannot_be_compared(monkeypatch):
-    monkeypatch.setattr(executing, "TIME_LIMIT_S", 1)
+def test_the_time_limit_ends_a_program_and_not_only_its_first_run():
+    """An exam whose run in fp64 fails is run again in fp32. The limit is given once: its end must not be taken for a failure,
+    behind which the second run would have no limit."""
+    with pytest.raises(executing.Failed, match=r"^more than \d+ s$"):
+        exam_of(out_of_time_where("x.dtype == torch.float64", "torch.tanh(x)"))
+
+
+def test_held_out_operators_are_seen_though_the_outputs_cannot_be_compared():
     exam = Problem(
         id="level1/1_Exam", level=1, number=1, name="Exam", code=program("x.tanh()", f"{ONE} + 9"), version="t"
     )
     index = leak_index([exam])
-    leak = index.check(slow_where("x.max() > 6", "F.softplus(x)"))
+    leak = index.check(out_of_time_where("x.max() > 6", "F.softplus(x)"))
     assert leak is not None
     assert leak.kind == "heldout"
 

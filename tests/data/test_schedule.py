@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dice.cli import main
 from dice.data.difficulty import Difficulty
-from dice.data.schedule import PlannedStep, Schedule, by_difficulty
+from dice.data.schedule import PlannedStep, Schedule, by_difficulty, planned_steps
 from dice.errors import DiceError
 from dice.jsonl import read_jsonl, write_jsonl
 
@@ -52,6 +52,11 @@ def test_paper_order_is_one_pass_from_easy_to_hard(levels, steps, per_step, seed
             assert stride < per_step or set(counts.values()) == {1}
             assert taken[0] == sorted(levels)[:per_step]
             assert taken[-1] == sorted(levels)[-per_step:]
+
+
+def test_a_step_of_few_problems_has_all_of_them_and_the_easiest_again():
+    assert Schedule([2, 1], "paper", steps=2, per_step=3).items(2) == [1, 1, 0]
+    assert Schedule([3, 1, 2], "paper", steps=1, per_step=7).items(1) == [1, 1, 1, 2, 2, 0, 0]
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -124,6 +129,17 @@ def test_the_stage_writes_the_plan(tmp_path, capsys):
     assert sorted(name for row in rows for name in row.ids) == sorted(label.id for label in labels)
     assert (tmp_path / "plan.jsonl.manifest.json").is_file()
     assert "step    3" in capsys.readouterr().out
+
+
+def test_a_planned_step_says_how_far_its_levels_reach():
+    plan = list(planned_steps(Schedule([3, 1, 2, 3], "released", steps=2, per_step=3), list("abcd")))
+    assert [(one.step, one.epoch, one.items, one.ids) for one in plan] == [
+        (1, 0, [1, 2, 0], ["b", "c", "a"]),
+        (2, 0.75, [3, 1, 2], ["d", "b", "c"]),
+    ]
+    assert [(one.level_min, one.level_mean, one.level_max) for one in plan] == [(1, 2, 3), (1, 2, 3)]
+    (uneven,) = planned_steps(Schedule([1, 1, 3], "paper", steps=1, per_step=3), list("abc"))
+    assert (uneven.level_min, uneven.level_mean, uneven.level_max) == (1, 1.6667, 3)
 
 
 def test_rows_without_a_level_are_refused_where_the_order_needs_one(tmp_path, capsys):

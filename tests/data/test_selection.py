@@ -55,6 +55,7 @@ def test_cudallm_needs_a_correct_verdict_and_the_threshold():
     assert with_best_try(pair(), {0: verdict("wrong_value")}, rule, "median").reason == "wrong_value"
     right = with_best_try(pair(), {0: verdict(speedup=2.0)}, rule, "median")
     assert (right.measured.speedup, right.measured.status) == (2.0, "correct")
+    assert right.origin == {"row": 1}, "no number of a try where there is only one"
     assert passes(right, rule, 2.0, keep_unmeasured=False) is None
     assert passes(right, rule, 2.01, keep_unmeasured=False).reason == "below_threshold"
 
@@ -76,6 +77,13 @@ def test_structural_any_success_counts_and_the_fastest_stands_for_it():
 
 def test_equally_fast_tries_give_the_first():
     assert best_try({4: verdict(speedup=2.0), 1: verdict(speedup=2.0)}, "median") == (1, verdict(speedup=2.0))
+
+
+def test_of_wrong_tries_the_last_one_says_why():
+    tries = {0: verdict("compile_error"), 3: verdict("wrong_value"), 1: verdict("timeout")}
+    assert best_try(tries, "median") == (3, tries[3])
+    dropped = with_best_try(pair("structural"), tries, RULES["structural"], "median")
+    assert dropped == Drop("wrong_value", "3 tried: it is wrong_value")
 
 
 def test_answers_take_turns():

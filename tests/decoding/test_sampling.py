@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from dice.decoding.sampling import SamplingConfig, draw, filter_logits, uniforms, uniforms_of, uniforms_on_device
+from dice.decoding.sampling import (
+    SamplingConfig,
+    draw,
+    filter_logits,
+    invert,
+    uniforms,
+    uniforms_of,
+    uniforms_on_device,
+)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +85,12 @@ def test_extreme_numbers_hit_possible_tokens(number):
     logits = torch.tensor([[float("-inf"), 0.0, 0.0, float("-inf")]])
     token, _ = draw(logits, torch.tensor([number]), SamplingConfig(temperature=1.0))
     assert token.item() == (1 if number == 0 else 2)
+
+
+def test_a_number_is_a_share_of_the_whole_whatever_it_sums_to():
+    """Shares of 1, 1 and 2: the cumulative sum reaches 1, 2 and 4, of which 0.24 is 0.96 and 0.6 is 2.4."""
+    shares = torch.tensor([1.0, 1.0, 2.0]).expand(4, -1)
+    assert invert(shares, torch.tensor([0.24, 0.26, 0.49, 0.6])).tolist() == [0, 1, 1, 2]
 
 
 def test_uniforms_are_uniform_and_differ_in_every_argument():

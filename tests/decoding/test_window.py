@@ -77,6 +77,15 @@ def test_entropy_is_in_nats_and_without_a_threshold_the_leftmost_of_equals_is_fi
         assert answer([0.5, 0.5, 0.0], 4, config).step_map == steps
 
 
+def test_a_tokens_confidence_is_its_share_of_the_whole_distribution():
+    """Before temperature and filters, each token its own."""
+    shares = [0.5, 0.3, 0.2]
+    config = WindowConfig(sampling=SamplingConfig(temperature=50.0, top_k=2), threshold=5.0)
+    found = answer(shares, 40, config)
+    assert set(found.ids) == {0, 1}
+    assert found.log_confidence == pytest.approx([math.log(shares[token]) for token in found.ids], abs=1e-5)
+
+
 def test_the_positions_that_are_planned_are_enough_and_all_needed():
     """A sure model fills a window in each forward, so that the last one reaches two windows behind the known prefix."""
     config = WindowConfig(window=5, threshold=1.0, position_penalty=0.0, sampling=GREEDY)

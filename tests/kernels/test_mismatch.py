@@ -30,6 +30,24 @@ def test_equal_outputs_have_no_mismatch() -> None:
     assert locate(right, right.double(), "strict") is None  # another type is another status
 
 
+def test_a_number_is_written_as_people_read_it() -> None:
+    found = located(torch.tensor([0.1, 1e-9, 5.0]), torch.tensor([0.7, 1e-9, 5.0]))
+    assert (found.expected, found.got) == ("0.1", "0.7")
+    whole = located(torch.tensor([16_777_217]), torch.tensor([16_777_218]))
+    assert (whole.expected, whole.got) == ("16777217", "16777218")
+
+
+def test_outputs_of_another_structure_are_another_status() -> None:
+    right = output(2, 3)
+    for expected, got in (([right[0], right[1]], right + 9), (right, [right + 9]), ({"a": right}, [right + 9])):
+        assert locate(expected, got, "strict") is None
+    for got in ((right + 9).double(), right.reshape(3, 2) + 9):
+        assert locate(right, got, "strict") is None
+    longer = locate([right], [right + 9, right + 9], "strict")
+    assert longer is not None
+    assert longer.where == "output[0]"
+
+
 def test_an_unwritten_tail_of_each_row() -> None:
     right = output(6, 100)
     got = right.clone()

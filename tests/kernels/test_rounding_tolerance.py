@@ -37,6 +37,17 @@ def test_each_dtype_has_its_floor_at_every_scale(dtype: torch.dtype, passes: flo
     assert wrong(same(value), (value.double() * (1 + fails)).to(dtype))
 
 
+@pytest.mark.parametrize(("dtype", "share"), [(torch.float64, 1e-12), (torch.float32, 5e-5)])
+def test_a_small_element_has_the_tolerance_of_its_tensors_rms(dtype: torch.dtype, share: float) -> None:
+    """Beside 99 elements of 100: the rms is 99.5."""
+    value = torch.full((100,), 100.0, dtype=dtype)
+    value[7] = 0.5
+    for off, is_wrong in ((0.8 * share * 99.5, False), (1.2 * share * 99.5 + 1e-6, True)):
+        got = value.clone()
+        got[7] += off
+        assert wrong(same(value), got) is is_wrong
+
+
 def test_small_outputs_are_not_within_reach_of_zero() -> None:
     softmax = torch.full((10_000,), 1e-4)
     assert torch.allclose(torch.zeros_like(softmax), softmax, atol=1e-2, rtol=1e-2)
@@ -134,7 +145,9 @@ def test_another_computation_is_no_truth() -> None:
 def test_a_number_may_come_as_a_tensor_and_may_be_any_number() -> None:
     assert not wrong(same_number(2.5), torch.tensor([2.5]))
     assert wrong(same_number(2.5), torch.tensor([3.5]))
-    assert wrong(same_number(7), 2**200)
+    for number in (2**200, 2**63, -(2**63), -(2**63) - 1):
+        assert wrong(same_number(7), number)
+    assert not wrong(same_number(2.5), torch.tensor([3.5, 3.5]))  # another shape is another status
 
 
 def same_number(value: float) -> Truth:

@@ -15,6 +15,7 @@ from dice.kernels.timing import (
     SYSTEMATIC,
     Side,
     abba,
+    disagree,
     is_host_bound,
     paired_speedup,
     parts,
@@ -142,6 +143,38 @@ def test_the_interval_holds_the_truth_and_a_repetition() -> None:
         repeated += inside(second.median, first)
     assert truth >= 144
     assert repeated >= 138
+
+
+def test_a_ratio_the_other_way_round_has_the_inverse_interval() -> None:
+    """Both ends of the bootstrap are equally far out. 41 rounds, so that a median is a value."""
+    generator = random.Random(8)
+    for _ in range(5):
+        mine, theirs = (simulated(generator, ratio, noise=0.1) for ratio in (1.0, 1.3))
+        mine, theirs = (Side([*side.rounds, side.rounds[0]]) for side in (mine, theirs))
+        there, back = (paired_speedup(*sides, random.Random(0)) for sides in ((mine, theirs), (theirs, mine)))
+        assert there is not None
+        assert back is not None
+        assert there.median * back.median == pytest.approx(1)
+        assert there.ci_low is not None
+        assert there.ci_high is not None
+        assert there.ci_low * back.ci_high == pytest.approx(1, rel=0.01)
+        assert there.ci_high * back.ci_low == pytest.approx(1, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("shorter", "longer", "apart"),
+    [
+        (1.0, 1.0, False),
+        (1.0, 1.4, False),
+        (1.0, 1.6, True),
+        (0.01, 0.09, False),
+        (0.05, 0.09, False),
+        (0.01, 0.12, True),
+        (2.0, 1.0, False),
+    ],
+)
+def test_clocks_disagree_beyond_a_ratio_and_beyond_jitter(shorter: float, longer: float, apart: bool) -> None:
+    assert disagree(shorter, longer) is apart
 
 
 def test_the_interval_does_not_hold_another_speedup() -> None:

@@ -11,6 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from dice.errors import DiceError
 from dice.model.attention_masks import DenseAttention, Layout, block_causal_layout, flex_attention_for, may_attend
 from dice.model.cache import CachedAttention, KVCache
+from dice.model.transformer import Transformer
 
 
 def additive(mask: torch.Tensor) -> torch.Tensor:
@@ -158,6 +159,33 @@ def test_recomputation_changes_no_gradient_and_only_what_it_says():
     found, count, bytes_ = train_once(True, True)
     torch.testing.assert_close(found, plain)
     assert (count, bytes_) == (more[-1], less[-1])
+
+
+def test_layers_that_are_computed_again_are_spread_evenly():
+    model = Transformer(make_config(num_hidden_layers=6))
+    for asked, again in (
+        (True, "++++++"), (False, "------"), (0, "------"), (1, "-----+"), (2, "--+--+"), (3, "-+-+-+"), (6, "++++++"),
+    ):  # fmt: skip
+        model.checkpointing = asked
+        assert "".join("-+"[one] for one in model._recomputed()) == again
+
+
+def test_a_model_from_scratch_has_the_spreads_that_are_said():
+    """N(0, 0.02), what is added to the stream smaller by the root of twice the layers; norms 1, biases 0."""
+    config = make_config(hidden_size=64, intermediate_size=128, num_hidden_layers=8, attention_bias=True)
+    model = Transformer(config).initialise(3)
+    for name, weight in model.named_parameters():
+        if name.endswith("bias"):
+            assert not weight.any(), name
+        elif weight.dim() == 1:
+            assert (weight == 1).all(), name
+        else:
+            spread = 0.005 if "o_proj" in name or "down_proj" in name else 0.02
+            assert float(weight.detach().std()) == pytest.approx(spread, rel=0.1), name
+            assert abs(float(weight.detach().mean())) < 0.1 * spread, name
+    twin, other = (Transformer(config).initialise(seed).lm_head.weight for seed in (3, 4))
+    assert torch.equal(model.lm_head.weight, twin)
+    assert not torch.equal(model.lm_head.weight, other)
 
 
 def test_log_probs_of_given_tokens():

@@ -54,6 +54,17 @@ def test_the_number_of_answers_is_read_off_the_interval(hits, n):
     assert answers_behind(*wilson(hits, n)) == pytest.approx(n)
 
 
+@pytest.mark.parametrize(
+    ("n", "mine", "theirs", "least", "most"), [(10, 9, 3, 0.1705, 0.8090), (7, 6, 2, 0.0582, 0.8062)]
+)
+def test_the_interval_of_a_difference_is_that_of_the_publication(n, mine, theirs, least, most):
+    """Examples of R. G. Newcombe 1998 (Statistics in Medicine 17), Table II, method 10."""
+    found = difference_interval(mine / n, *wilson(mine, n), theirs / n)
+    assert found == (pytest.approx(least, abs=5e-5), pytest.approx(most, abs=5e-5))
+    turned = difference_interval(theirs / n, *wilson(theirs, n), mine / n)
+    assert turned == (pytest.approx(-most, abs=5e-5), pytest.approx(-least, abs=5e-5))
+
+
 def test_two_equal_models_seldom_differ():
     draw = random.Random(1)
     differ = 0

@@ -76,6 +76,14 @@ def test_problems_are_the_same_for_all_rows():
     assert (effect, low, high) == (0.5, pytest.approx(0.2), pytest.approx(0.8))
 
 
+def test_the_interval_of_one_seed_is_that_of_a_share():
+    """900 problems, of which a third is solved: 1.96 standard errors of a mean of independent problems on either side."""
+    hits, none = np.repeat([[1.0, 0.0, 0.0]], 300, axis=0).reshape(1, 900), np.zeros((1, 900))
+    _, low, high = effect_of_rates([hits], [none])
+    half = 1.96 * np.sqrt(1 / 3 * 2 / 3 / 900)
+    assert (low, high) == (pytest.approx(1 / 3 - half, abs=0.002), pytest.approx(1 / 3 + half, abs=0.002))
+
+
 def test_answers_of_one_problem_or_of_one_seed_count_as_alike():
     rng = np.random.default_rng(3)
     once = (rng.random((1, 60)) < 0.5).astype(float)
@@ -117,6 +125,8 @@ def test_a_cost_is_a_ratio_of_sums():
         (-5, 24, 25, "shown"),
         (26, 30, 25, "contradicted"),
         (20, 30, 25, "not shown"),
+        (5, 25, 25, "not shown"),
+        (25, 30, 25, "not shown"),
     ],
 )
 def test_the_verdict_follows_from_the_interval(low, high, at_most, word):

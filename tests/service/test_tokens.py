@@ -31,6 +31,7 @@ def basic(user: str, password: str) -> str:
         (LONG, None),
         (basic(LONG, ""), None),
         ("Basic !", None),
+        (basic("any", LONG).replace("Basic ", "Basic !"), None),
         ("Basic /////w==", None),
         ("Bearer", None),
         ("", None),

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from waiting import wait_for
+from waiting import PATIENCE_S, wait_for
 
 ROOT = Path(__file__).parents[2]
 CLUSTER = ROOT / "tests" / "slurm" / "cluster.sh"
@@ -125,7 +125,7 @@ def test_jobs_of_a_killed_run_are_waited_for(cluster, checkout):
         job = job_of("synth", "R,PD", killed)
         assert job, (checkout / "killed.log").read_text()[-4000:]
         os.killpg(killed.pid, signal.SIGKILL)
-        killed.wait(timeout=60)
+        killed.wait(timeout=PATIENCE_S)
     output = run(checkout, "--", PAIRS)
     assert f"SLURM still has its jobs {job}" in output
     assert (checkout / PAIRS).is_file()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 from dice.data.pair import Pair
@@ -13,6 +14,13 @@ TINY = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num
 TINY |= {"num_key_value_heads": 1, "head_dim": 16}
 REFERENCE = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x {op} {n}\n"
 ANSWER = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x {op} {n} + 0\n"
+
+
+def free_port() -> int:
+    """A TCP port of this machine that nobody uses."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
 
 
 def make_data(folder: Path) -> Path:

@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 from test_tracerl_loss import MASK, decode
 from tiny_models import make_config, make_model
+from waiting import PATIENCE_S
 
 from dice.config import parse_config
 from dice.decoding.decoder import Completion, Request, Trace
@@ -48,12 +49,23 @@ def trained(released=None, steps=2, **objective) -> tuple[torch.Tensor, list]:
 
 def test_groups_without_a_difference_are_dropped_and_counted():
     groups = compare(
-        [[1, 0, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0], [1, None, 0, None], [None, None, None, None], [1, None]]
+        [
+            [1, 0, 0, 0],
+            [1, 1, 1, 1],
+            [0, 0, 0, 0],
+            [1, None, 0, None],
+            [None, None, None, None],
+            [1, None],
+            [0, 1],
+            [None, 0],
+            [1, 1],
+        ]
     )
-    assert (groups.with_signal, groups.all_right, groups.all_wrong) == (2, 2, 1)
+    assert (groups.with_signal, groups.all_right, groups.all_wrong) == (3, 3, 2)
     assert groups.advantages[0] == pytest.approx([3**0.5] + [-(3**-0.5)] * 3)
     assert groups.advantages[3] == [1.0, None, -1.0, None]  # what is left out counts neither way
-    assert all(score is None for number in (1, 2, 4, 5) for score in groups.advantages[number])
+    assert groups.advantages[6] == [-1.0, 1.0]
+    assert all(score is None for number in (1, 2, 4, 5, 7, 8) for score in groups.advantages[number])
 
 
 def test_an_update_raises_what_was_better_and_the_ratio_starts_at_1():
@@ -402,7 +414,7 @@ def test_two_processes_make_the_update_of_one(tmp_path):
     both = [context.Process(target=_replica, args=(rank, str(tmp_path), results), daemon=True) for rank in (0, 1)]
     for process in both:
         process.start()
-    found = [results.get(timeout=60) for _ in both]
+    found = [results.get(timeout=PATIENCE_S) for _ in both]
     for process in both:
         process.join()
     for rank, report, theirs in found:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from killed_at import kill_at
-from sft_start import REFERENCE, losses, make_data, settings
+from sft_start import REFERENCE, free_port, losses, make_data, settings
 from waiting import PATIENCE_S
 
 from dice.cli import main
@@ -80,12 +80,12 @@ def test_accumulation_and_processes_give_one_curve(data, tmp_path):
     alone = run(data, tmp_path / "one")
     config = settings(data, tmp_path / "two")
     (tmp_path / "sft.json").write_text(json.dumps(config))
-    port = 20000 + os.getpid() % 20000
+    port = str(free_port())
     workers = [
         subprocess.Popen(
             [sys.executable, "-m", "dice.cli", "sft", "--config", str(tmp_path / "sft.json")],
             env=os.environ
-            | {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+            | {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
             | {"OMP_NUM_THREADS": "1"},
         )
         for rank in range(2)
@@ -210,7 +210,7 @@ def test_over_long_samples(data, tmp_path):
     ],
 )
 def test_refusals(data, tmp_path, changes, message, monkeypatch):
-    monkeypatch.setenv("MASTER_PORT", str(21000 + os.getpid() % 20000))
+    monkeypatch.setenv("MASTER_PORT", str(free_port()))
     with pytest.raises(DiceError, match=message):
         run(data, tmp_path / "a", **changes)
 

@@ -13,7 +13,7 @@ from dice.cli import main
 from dice.config import parse_config
 from dice.errors import DiceError
 from dice.model.transformer import ModelConfig
-from dice.training.memory import TrainingMemory, activations, rl_memory, sft_memory, state_bytes
+from dice.training.memory import TrainingMemory, activations, rl_memory, rollout_slots, sft_memory, state_bytes
 from dice.training.rl import rl
 from dice.training.rl_config import RlConfig
 from dice.training.sft import sft
@@ -131,6 +131,36 @@ def test_copies_of_the_weights_are_those_that_a_run_has():
     assert copies(engine="local") == 0
     assert copies(engine="zero3") == 1
     assert copies(engine="zero3", objective={"kl_reference": "start_model"}) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "gpus", "slots"),
+    [
+        ({}, 1, 20),
+        ({}, 2, 12),  # the first of two processes has three of five problems
+        ({"max_batch": 8}, 2, 8),
+        ({"pool": {"answers": 4}}, 2, 64),  # pools have as many problems as there are
+    ],
+)
+def test_a_process_decodes_its_share_of_a_step_at_a_time(changes, gpus, slots):
+    rollout = {"problems_per_step": 5, "samples": 4, "max_batch": changes.get("max_batch", 64)}
+    config = rl_config(rollout=rollout, pool=changes.get("pool", {}))
+    assert rollout_slots(config, gpus) == slots
+
+
+def test_decoding_of_a_step_by_hand():
+    """12 answers and a row of padding, of 900 + 1,024 tokens with 147,456 bytes of keys and values; 319,488 bytes of
+    activations for each of the 16,384 tokens that are prefilled together."""
+    rollout = {"problems_per_step": 5, "samples": 4, "max_batch": 64, "max_new_tokens": 1024, "engine": "fast"}
+
+    def taken(**objective) -> TrainingMemory:
+        return rl_memory(rl_config(rollout=rollout, objective=objective), geometry("8B"), 2, 2, prompt=900)
+
+    assert taken().answers == 13 * 1924 * 147_456 + 16_384 * 319_488
+    least = 900 + 1024 + 4 * 1024  # where each forward fixes one token
+    assert taken(micro_batch_rows=1).activations == activations(rl_config(), geometry("8B"), 6144, 2) > 0
+    assert taken(micro_batch_rows=least).activations == taken(micro_batch_rows=1).activations
+    assert taken(micro_batch_rows=2 * least).activations > taken(micro_batch_rows=1).activations
 
 
 def test_8b_on_one_gpu_is_refused_and_on_eight_it_is_not():

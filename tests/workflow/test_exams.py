@@ -121,7 +121,9 @@ def test_the_table_has_a_row_for_each_model_benchmark_and_level(tmp_path, capsys
     spec = exams_spec(one)
     assert exams_inputs(one) == [row["score"] for row in spec["rows"]]
     answers = rate([[("p1", True), ("p1", False), ("p2", False), ("p2", False)]])
-    passed = {1: PassRate(value=0.25, independent=2, low=0.1, high=0.5)}
+    passed = {
+        k: PassRate(value=value, independent=2, low=0.1, high=0.5) for k, value in ((1, 0.25), (8, 0.375), (64, 0.4375))
+    }
     for path in exams_inputs(one):
         levels = [
             LevelScore(level=2, robust=robust, metrics={"exec": answers}, pass_at=passed, statuses={})
@@ -142,13 +144,13 @@ def test_the_table_has_a_row_for_each_model_benchmark_and_level(tmp_path, capsys
     for row in rows:
         assert (row["exec"], row["n"], row["problems"], row["level"]) == ("25.0", "4", "2", "2")
         assert (row["pass_at_1"], row["pass_at_1_low"], row["pass_at_1_high"]) == ("25.0", "10.0", "50.0")
-        assert row["pass_at_8"] == row["pass_at_64_low"] == ""
+        assert (row["pass_at_8"], row["pass_at_64"], row["pass_at_64_high"]) == ("37.5", "43.8", "50.0")
         assert row["measured_model"].startswith("stand-in 8B-")
     capsys.readouterr()
     assert main(["exams", "--show", str(tmp_path / "exams.csv")]) == 0
     assert (
         capsys.readouterr().out.splitlines()[1]
-        == f"{units[0]} on two-operators-9002, level 2: Exec 25.0 (4.6 to 69.9) of 4"
+        == f"{units[0]} on two-operators-9002, level 2: Exec 25.0 (4.6 to 69.9) of 4, pass@8 37.5, pass@64 43.8"
     )
 
 

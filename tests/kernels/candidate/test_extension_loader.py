@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from execution import job
+from waiting import PATIENCE_S
 
 from dice.errors import HarnessError
 from dice.kernels.builder.cache import BuildCache
@@ -215,9 +216,9 @@ def test_a_candidate_of_the_same_user_cannot_change_the_cached_object(tmp_path: 
     """Root of a user namespace with one user: the candidate owns the cache's files, and could reopen what it was given."""
     if subprocess.run(["unshare", "-r", "true"], capture_output=True, check=False).returncode:
         pytest.skip("this machine allows no user namespaces")
-    here = Path(__file__).parent
-    command = ["unshare", "-r", sys.executable, "-c", AS_ONE_USER, str(tmp_path), str(here), str(here.parent)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    folders = map(str, Path(__file__).parents[:3])
+    command = ["unshare", "-r", sys.executable, "-c", AS_ONE_USER, str(tmp_path), *folders]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     for status, message, isolation, notes in map(json.loads, done.stdout.splitlines()):
         assert status == "correct", message
