@@ -16,6 +16,11 @@ _TEXTURE_READ = re.compile(r"tex(1D|2D|3D|Cubemap)(fetch|gather|Lod|Grad|Layered
 _LONG = 1000
 """Tokens of a statement: a longer one counts as computing."""
 _NEUTRAL = {("*", "1"), ("+", "0"), ("-", "0"), ("/", "1")}
+_WHOLE = words(
+    "bool char short int long signed unsigned size_t ssize_t ptrdiff_t uchar ushort uint ulong "
+    "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t"
+)
+"""Types to which a cast of a float computes: it cuts the fraction off."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,8 @@ class _Kernel:
 def all_kernels_copy(sources: Sequence[CudaSource]) -> str | None:
     """Name of a kernel when every kernel only copies element to element or fills with a constant; None otherwise.
 
-    A copy writes `out[e] = in[e]` with the same index text on both sides; `* 1`, `+ 0` and casts are ignored.
+    A copy writes `out[e] = in[e]` with the same index text on both sides; `* 1`, `+ 0` and casts are ignored, but for casts to whole
+    numbers.
     A statement that is not understood counts as computing.
     """
     kernels = _kernels(sources)
@@ -134,7 +140,7 @@ def _plain_load(value: Sequence[Token]) -> str | None:
             and (tokens[1].text, _number(tokens[0])) in {("*", "1"), ("+", "0")}
         ):
             tokens, changed = tokens[2:], True
-        elif tokens[0].text == "(" and len(tokens) > 3 and tokens[2].text == ")" and tokens[1].kind == "identifier":
+        elif len(tokens) > 3 and _is_cast(tokens):
             tokens, changed = tokens[3:], True
         elif (
             tokens[0].text in ("__ldg", "float", "double")
@@ -148,6 +154,12 @@ def _plain_load(value: Sequence[Token]) -> str | None:
         return None
     closing = partner(tokens, 1)
     return " ".join(token.text for token in tokens[2:closing]) if closing == len(tokens) - 1 else None
+
+
+def _is_cast(tokens: Sequence[Token]) -> bool:
+    """Whether at least three tokens begin with `(type)`, a type of one word that is none of whole numbers."""
+    opening, name, closing = tokens[:3]
+    return (opening.text, closing.text) == ("(", ")") and name.kind == "identifier" and name.text not in _WHOLE
 
 
 def _number(token: Token) -> str:

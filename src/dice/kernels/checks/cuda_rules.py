@@ -18,7 +18,7 @@ from dice.kernels.checks.streams import unjoined_streams
 from dice.kernels.checks.workload import is_work
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.cuda_source import CudaSource
-from dice.kernels.source.lexer import Token, words
+from dice.kernels.source.lexer import Token, at_commas, partner, words
 
 _CALLS: dict[str, str] = {
     name: kind
@@ -246,7 +246,7 @@ def _identifier(tokens: list[Token], index: int, own: _Own) -> Iterator[tuple[st
         yield "l2_persistence", token, ""
     elif token.text in ("write", "send") and _is_c_function(tokens, index) and token.text not in own.names:
         yield "result_forging", token, ""
-    elif token.text in ("ofstream", "shm_open") or (token.text == "fopen" and _opens(tokens, index)):
+    elif token.text in ("ofstream", "shm_open") or (token.text in ("fopen", "freopen") and _writes(tokens, index)):
         yield "file_written", token, ""
 
 
@@ -256,9 +256,12 @@ def _declares(tokens: list[Token], index: int) -> bool:
     return len(after) == 2 and after[0].kind == "identifier" and after[1].text in ("(", "{")
 
 
-def _opens(tokens: list[Token], index: int) -> bool:
-    """Whether a call of fopen asks to write."""
-    return any(item.kind == "string" and item.text[1:2] in "wa" for item in tokens[index + 2 : index + 8])
+def _writes(tokens: list[Token], index: int) -> bool:
+    """Whether a call of fopen(path, mode) or freopen(path, mode, stream) asks to write; the mode is a literal."""
+    closing = partner(tokens, index + 1) if _called(tokens, index) else None
+    arguments = at_commas(tokens[index + 2 : closing]) if closing is not None else []
+    modes = [item.text.strip('"') for item in (arguments[1] if len(arguments) > 1 else ()) if item.kind == "string"]
+    return any(mode[:1] in ("w", "a") or "+" in mode for mode in modes)
 
 
 def _string(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, str]]:
