@@ -292,7 +292,7 @@ def test_a_call_behind_fills_is_timed_without_its_launches() -> None:
         torch.cuda._sleep(100_000)
         if wait:
             torch.cuda.synchronize()
-        until = time.perf_counter() + 0.001
+        until = time.perf_counter() + 0.004  # well above the slices that GPUs give other processes
         while time.perf_counter() < until:
             pass
         torch.cuda._sleep(100_000)
@@ -301,16 +301,16 @@ def test_a_call_behind_fills_is_timed_without_its_launches() -> None:
     timer = CallTimer(CudaRuntime(), torch.device("cuda"))
     timer.prepare(1 << 28)
     launch(wait=True)
-    behind = timer.time(lambda: launch(wait=False), fills=64)[1]
+    behind = timer.time(lambda: launch(wait=False), fills=128)[1]
     idle = timer.time(lambda: launch(wait=False))[1]
-    waiting = timer.time(lambda: launch(wait=True), fills=64)[1]
+    waiting = timer.time(lambda: launch(wait=True), fills=128)[1]
     assert behind.queued
-    assert behind.event_ms < 0.3
-    assert behind.launch_ms > 1.0
-    assert behind.in_process_ms > behind.event_ms + 1.0
+    assert behind.event_ms < 2.0
+    assert behind.launch_ms > 4.0
+    assert behind.in_process_ms > behind.event_ms + 2.0
     for seen in (idle, waiting):
         assert not seen.queued
-        assert seen.event_ms > 1.0
+        assert seen.event_ms > 2.0
 
 
 def test_an_unmodified_model_is_not_faster(fork_server: ForkServer) -> None:

@@ -33,9 +33,8 @@ class _Kernel:
 def all_kernels_copy(sources: Sequence[CudaSource]) -> str | None:
     """Name of a kernel when every kernel only copies element to element or fills with a constant; None otherwise.
 
-    A copy writes `out[e] = in[e]` with the same index text on both sides; `* 1`, `+ 0` and casts are ignored, but for casts to whole
-    numbers.
-    A statement that is not understood counts as computing.
+    A copy writes `out[e] = in[e]` with the same index text on both sides; `* 1`, `+ 0` and casts are ignored, those to
+    whole numbers not. A statement that is not understood counts as computing.
     """
     kernels = _kernels(sources)
     return kernels[0].name if kernels and all(_copies(kernel) for kernel in kernels) else None
