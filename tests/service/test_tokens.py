@@ -45,10 +45,14 @@ def test_who_comes_in(header, client):
 def test_a_token_without_a_name_is_the_client():
     assert Tokens(LONG).client(f"Bearer {LONG}") == "client"
     assert Tokens(LONG)
+    for padded in (f"{LONG}=", f"{LONG}=="):
+        assert Tokens(padded).client(f"Bearer {padded}") == "client"
+        assert Tokens(padded).client(f"Bearer {LONG}") is None
+    assert Tokens(f"ann={LONG}=").client(f"Bearer {LONG}=") == "ann"
     assert not Tokens(" , ")
 
 
-@pytest.mark.parametrize("text", ["short", f"ann={LONG},bob=short", f"a={LONG},b={LONG}", "ä" * 20])
+@pytest.mark.parametrize("text", ["short", "ann=", "ann==", f"ann={LONG},bob=short", f"a={LONG},b={LONG}", "ä" * 20])
 def test_a_bad_token_is_named_by_its_number_alone(text):
     with pytest.raises(DiceError, match=r"token \d") as error:
         Tokens(text)

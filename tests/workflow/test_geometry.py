@@ -164,3 +164,12 @@ def test_without_a_geometry_the_weights_alone_count(tmp_path):
     one = Plan(load_study(EXPERIMENTS / "config", "released", {}), load_registry(tmp_path))
     assert decoding_memory(one, "hub-Seed-Coder-Reasoning-8B") == (pytest.approx(16e9 / GIB), True)
     assert serving_memory(one, "served-Gemma-2-It-2B") == (pytest.approx(4e9 / GIB), True)
+
+
+@pytest.mark.parametrize(
+    "suite", [{"version": "kernelbench-v0.1", "levels": [4]}, {"source": "mine", "version": "mine-1"}]
+)
+def test_a_benchmark_whose_problems_are_not_counted_takes_what_one_problem_takes(suite):
+    memory = decoding_memory(plan("released", suite=suite), "hub-DICE-8B")
+    assert memory.gib > weight_bytes(geometry(released(), "hub-DICE-8B"), 2) / GIB
+    assert not memory.weights_alone

@@ -25,8 +25,9 @@ class Tokens:
         """Raises DiceError, without the token, for one that is too short or given twice."""
         self._clients: dict[bytes, str] = {}
         for number, part in enumerate(filter(None, (part.strip() for part in text.split(","))), 1):
-            name, separator, token = part.partition("=")
-            name, token = (name.strip(), token.strip()) if separator else ("client", name)
+            name, _, token = (piece.strip() for piece in part.partition("="))
+            if not token.strip("="):  # no name before it: `=` at the end of a token is base64's padding
+                name, token = "client", part
             if len(token) < SHORTEST or not token.isascii():
                 raise DiceError(f"{VARIABLE}: token {number} needs at least {SHORTEST} ASCII characters.")
             digest = _digest(token)

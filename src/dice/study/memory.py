@@ -89,8 +89,8 @@ def weight_memory(unit: str) -> GpuMemory:
 
 
 def _prompts(plan: Plan, exam: str | None, samples: int) -> list[int]:
-    """Tokens of each prompt that is answered, the longest first."""
-    prompts = [PROMPT_TOKENS] * (problems(plan, exam) * samples)
+    """Tokens of each prompt that is answered, the longest first; of one where how many there are is not known."""
+    prompts = [PROMPT_TOKENS] * max(1, problems(plan, exam) * samples)
     if plan.suite_of(exam).version.startswith("kernelbench"):
         prompts[0] = LONGEST_PROMPT
     return prompts

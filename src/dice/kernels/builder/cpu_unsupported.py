@@ -17,7 +17,7 @@ _MEMBER_OF = re.compile(r"error: ['‘](\w+)['’] (?:is not a member of|has not
 _CUDA_NAME = re.compile(
     r"^(cuda[A-Z]\w+|cu[A-Z]\w+|CU[a-z]\w+|CU_[A-Z]\w+|cublas\w+|CUBLAS\w+|cudnn\w+|CUDNN\w+|"
     r"curand\w*|CURAND\w+|cusparse\w+|cusolver\w+|cufft\w+|nccl\w+|"
-    r"__nv_\w+|__viadd\w+|__vi(max|min|bmax|bmin)\w+|tex[123]D\w*|surf[123]D\w*|__cluster\w*|cub|thrust|nvcuda|wmma|cooperative_groups)$"
+    r"__cvta_\w+|__is(Global|Shared|Constant|Local|GridConstant)|__nv_\w+|__viadd\w+|__vi(max|min|bmax|bmin)\w+|tex[123]D\w*|surf[123]D\w*|__cluster\w*|cub|thrust|nvcuda|wmma|cooperative_groups)$"
 )
 _NO_OVERLOAD = re.compile(
     r"error: no matching function for call to ['‘]((?:cub|thrust|nvcuda|cooperative_groups)::[^'’]*)"

@@ -96,9 +96,10 @@ def _caches(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
         for node in source.in_forward:
             if not isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) or node.value is None:
                 continue
-            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-            if isinstance(target, ast.Name) and not _launches(node.value):
-                tainted |= {target.id} if _is_fingerprint(source, node.value, tainted) else set()
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = {target.id for target in targets if isinstance(target, ast.Name)}
+            if names and not _launches(node.value) and _is_fingerprint(source, node.value, tainted):
+                tainted |= names
     kept = kept_names(source)
     inputs = set(forward_parameters(source))
     for node in source.in_forward:
@@ -171,18 +172,27 @@ def is_kept(node: ast.AST, kept: set[str]) -> bool:
 
 def _memoised(source: PythonSource, inputs: set[str]) -> Iterator[tuple[str, ast.AST, str]]:
     """functools.lru_cache and similar on forward, or on a function that forward calls with one of its inputs."""
+    remembering: dict[str, ast.AST] = {}
     for node in source.nodes:
-        if not isinstance(node, ast.FunctionDef):
-            continue
-        decorators = [item.func if isinstance(item, ast.Call) else item for item in node.decorator_list]
-        if not any((source.dotted(item) or "").endswith(("lru_cache", "functools.cache")) for item in decorators):
-            continue
-        if node is source.forward:
-            yield "result_cache", node, ""
-        for call in source.in_forward:
-            called = isinstance(call, ast.Call) and node.name in identifiers([call.func])
-            if called and any(isinstance(item, ast.Name) and item.id in inputs for item in call.args):  # type: ignore[union-attr]
-                yield "result_cache", node, ""
+        if isinstance(node, ast.FunctionDef) and any(_memoises(source, item) for item in node.decorator_list):
+            remembering[node.name] = node
+    for node in source.nodes:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _memoises(source, node.value.func):
+            remembering |= dict.fromkeys(identifiers(node.targets) - {"self"}, node)
+    if source.forward is not None and remembering.get("forward") is source.forward:
+        yield "result_cache", source.forward, ""
+    for call in source.in_forward:
+        if isinstance(call, ast.Call) and any(isinstance(item, ast.Name) and item.id in inputs for item in call.args):
+            yield from (("result_cache", remembering[name], "") for name in identifiers([call.func]) & set(remembering))
+
+
+def _memoises(source: PythonSource, function: ast.expr) -> bool:
+    """Whether a function makes another one remember its results: `functools.cache`, `lru_cache(maxsize=8)`."""
+    if isinstance(function, ast.Call):
+        made_already = any(not isinstance(item, ast.Constant) for item in function.args)  # `cache(build)()`: its result
+        return not made_already and _memoises(source, function.func)
+    name = source.dotted(function) or ""
+    return name.endswith(("lru_cache", "functools.cache"))
 
 
 def _unread_inputs(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST, str]]:

@@ -13,6 +13,7 @@ from dice.kernels.checks.torch_calls import torch_computations
 from dice.kernels.source.lexer import words
 
 _STATISTICS = words("max min amax amin mean std var sum norm any all abs quantile median item")
+Branch = ast.If | ast.IfExp | ast.While | ast.Match
 
 
 def sniffing(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST, str]]:
@@ -48,14 +49,18 @@ def _dispatches(source: PythonSource, node: ast.AST, counts: set[str]) -> bool:
 
     None of them computes with PyTorch, and none leaves forward without an extension.
     """
-    if not isinstance(node, ast.If | ast.IfExp):
+    if not isinstance(node, ast.If | ast.IfExp | ast.Match):
         return False
-    values = _statistics(source, node, set(forward_parameters(source)) - counts)
-    if any(not _is_exact(source, value) for value in values):
-        return False
-    if isinstance(node, ast.IfExp):
-        return _launches(source, [node.body]) and _launches(source, [node.orelse])
-    return _launches(source, node.body) and _launches(source, node.orelse)
+    values = _statistics(source, _test(node), set(forward_parameters(source)) - counts)
+    return all(_is_exact(source, value) for value in values) and all(
+        _launches(source, outcome) for outcome in _outcomes(node)
+    )
+
+
+def _outcomes(node: ast.If | ast.IfExp | ast.Match) -> Sequence[Sequence[ast.AST]]:
+    if isinstance(node, ast.Match):
+        return [case.body for case in node.cases]
+    return [node.body, node.orelse] if isinstance(node, ast.If) else [[node.body], [node.orelse]]
 
 
 def _is_exact(source: PythonSource, statistic: ast.Call) -> bool:
@@ -79,18 +84,29 @@ def _launches(source: PythonSource, outcome: Sequence[ast.AST]) -> bool:
 
 
 def _is_sniff(source: PythonSource, node: ast.AST) -> bool:
-    if not isinstance(node, ast.If | ast.IfExp):
+    if not isinstance(node, Branch) or (isinstance(node, ast.While) and not _runs_once(node)):
         return False
     if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise):
         return False  # a check of the input, not a choice of algorithm
-    compared = any(isinstance(inner, ast.Compare) and not _only_identity(inner) for inner in ast.walk(node.test))
-    return compared and bool(_statistics(source, node, set(forward_parameters(source))))
+    test = _test(node)
+    compared = any(isinstance(inner, ast.Compare) and not _only_identity(inner) for inner in ast.walk(test))
+    compared |= isinstance(node, ast.Match)  # with its cases
+    return compared and bool(_statistics(source, test, set(forward_parameters(source))))
 
 
-def _statistics(source: PythonSource, node: ast.If | ast.IfExp, inputs: set[str]) -> list[ast.Call]:
+def _test(node: ast.If | ast.IfExp | ast.While | ast.Match) -> ast.expr:
+    return node.subject if isinstance(node, ast.Match) else node.test
+
+
+def _runs_once(node: ast.While) -> bool:
+    """Whether a loop is a branch in another spelling: it leaves at the end of its first round."""
+    return isinstance(node.body[-1], ast.Return | ast.Break)
+
+
+def _statistics(source: PythonSource, condition: ast.expr, inputs: set[str]) -> list[ast.Call]:
     """Statistics of any of `inputs` in a branch's condition, and in what it compares."""
-    tests: list[ast.AST] = [node.test]
-    for name in identifiers(ast.walk(node.test)) - set(forward_parameters(source)):
+    tests: list[ast.AST] = [condition]
+    for name in identifiers(ast.walk(condition)) - set(forward_parameters(source)):
         tests += [value for value in source.values(name) if isinstance(source.parent(value), ast.Assign)]
     return [
         inner

@@ -332,13 +332,15 @@ def _names_a_type(key: ast.expr | None) -> bool:
 def _files(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
     """Constant paths outside the scratch folder or with a module's name; other paths are seen while it runs."""
     for call, name in source.calls(source.live):
-        if name not in ("open", "io.open", "os.open", "pathlib.Path", "builtins.open", "codecs.open") or not call.args:
+        if name not in ("open", "io.open", "os.open", "pathlib.Path", "builtins.open", "codecs.open"):
             continue
-        path = source.text(call.args[0])
+        named = {item.arg: item.value for item in call.keywords}
+        paths = [*call.args[:1], *(named[key] for key in ("file", "path", "filename") if key in named)]
+        modes = [*call.args[1:2], *(named[key] for key in ("mode",) if key in named)]
+        path = next(filter(None, map(source.text, paths)), None)
+        mode = next(filter(None, map(source.text, modes)), "r")
         if path is None:
             continue
-        mode = source.text(call.args[1]) if len(call.args) > 1 else None
-        mode = mode or next((source.text(item.value) for item in call.keywords if item.arg == "mode"), None) or "r"
         stem = path.rpartition("/")[2]
         if path.startswith(("/proc/", "/dev/mem", "/dev/nvidia")):
             sniffs = path.endswith(("cmdline", "environ", "status", "cgroup"))
