@@ -187,8 +187,10 @@ def test_large_inputs_are_drawn_on_the_gpu_where_that_is_possible(
     fork_server: ForkServer, problem: str, seed: int | None, drawn_on_gpu: bool
 ) -> None:
     judging = Judging(protocols=("paper", "strict"), correctness_trials=2, timing_trials=5, strict_rounds=10, seed=seed)
+    start = torch.cuda.memory_allocated()
     run(fork_server, LARGE_HONEST, judging, problem)  # cuBLAS keeps a workspace for each thread that multiplies
     before = torch.cuda.memory_allocated()
+    assert before - start < 4 * (72 << 20), "an input stays on the GPU"
     wrong = LARGE_HONEST.replace("+ 1", "+ 1.1")
     for code, status in ((LARGE_HONEST, "correct"), (wrong, "wrong_value")):
         for verdict in run(fork_server, code, judging, problem):

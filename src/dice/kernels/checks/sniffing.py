@@ -13,7 +13,7 @@ from dice.kernels.checks.torch_calls import torch_computations
 from dice.kernels.source.lexer import words
 
 _STATISTICS = words("max min amax amin mean std var sum norm any all abs quantile median item")
-Branch = ast.If | ast.IfExp | ast.While | ast.Match
+_BRANCH = ast.If | ast.IfExp | ast.While | ast.Match
 
 
 def sniffing(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST, str]]:
@@ -84,7 +84,7 @@ def _launches(source: PythonSource, outcome: Sequence[ast.AST]) -> bool:
 
 
 def _is_sniff(source: PythonSource, node: ast.AST) -> bool:
-    if not isinstance(node, Branch) or (isinstance(node, ast.While) and not _runs_once(node)):
+    if not isinstance(node, _BRANCH) or (isinstance(node, ast.While) and not _runs_once(node)):
         return False
     if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise):
         return False  # a check of the input, not a choice of algorithm

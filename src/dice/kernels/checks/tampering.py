@@ -334,9 +334,8 @@ def _files(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
     for call, name in source.calls(source.live):
         if name not in ("open", "io.open", "os.open", "pathlib.Path", "builtins.open", "codecs.open"):
             continue
-        named = {item.arg: item.value for item in call.keywords}
-        paths = [*call.args[:1], *(named[key] for key in ("file", "path", "filename") if key in named)]
-        modes = [*call.args[1:2], *(named[key] for key in ("mode",) if key in named)]
+        paths = [*call.args[:1], *(item.value for item in call.keywords if item.arg in ("file", "path", "filename"))]
+        modes = [*call.args[1:2], *(item.value for item in call.keywords if item.arg == "mode")]
         path = next(filter(None, map(source.text, paths)), None)
         mode = next(filter(None, map(source.text, modes)), "r")
         if path is None:
