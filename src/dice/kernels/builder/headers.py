@@ -39,6 +39,7 @@ class HeaderSpec:
         """Folder name."""
         data = json.dumps([self.text, self.slim, self.kind, self.flags, files_digest(*self.includes)])
         data += source_digest("slim_headers.py") if self.slim or self.kind == "cuda" else ""
+        data += source_digest("bodies.py") if self.slim else ""
         return f"{self.name}-{hashlib.sha256(data.encode()).hexdigest()[:12]}"
 
 
@@ -46,11 +47,7 @@ class HeaderSpec:
 CUDA_EXTRAS = ("ATen/cuda/CUDAContext.h", "c10/cuda/CUDAGuard.h", "c10/cuda/CUDACachingAllocator.h")
 _BUILD = (CSRC / "extension",)
 _CUDA = "#include <cuda.h>\n#include <cuda_runtime.h>\n"
-# Logging.h: the slim headers do not reach it, PyTorch's do; macros such as AT_CUDNN_CHECK use it.
-_SLIM_CUDA = (
-    f"#include <torch/types.h>\n{_CUDA}#include <torch/extension.h>\n#include <c10/util/Logging.h>\n"
-    '#include "binding.h"\n#include "host.h"\n'
-)
+_SLIM_CUDA = f'#include <torch/types.h>\n{_CUDA}#include <torch/extension.h>\n#include "binding.h"\n#include "host.h"\n'
 HEADERS: dict[str, HeaderSpec] = {
     spec.name: spec
     for spec in (

@@ -15,6 +15,7 @@ Other modules may add headers of their own: `precompiled.header(HeaderSpec(name,
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import tempfile
@@ -23,12 +24,14 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
 from dice.errors import HarnessError
 from dice.jsonl import atomic_writer
+from dice.kernels.builder.bodies import included_files, without_bodies
 from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, ToolRun, Workbench
 from dice.kernels.builder.headers import CSRC, CUDA_EXTRAS, HEADERS, HeaderSpec, files_digest, source_digest
 from dice.kernels.builder.slim_headers import SlimRefused, cuda_host_headers, slim_headers
@@ -47,10 +50,15 @@ _WRAPPED = (
 )
 
 
-_SUPPORT_OBJECTS = ("binding.o", "clocks.o", "functions.o")
+_SUPPORT_OBJECTS = ("binding.o", "clocks.o", "functions.o", "bodies.o")
+_TORCH = "#include <torch/types.h>\n#include <torch/extension.h>\n#include <c10/util/Logging.h>\n"
+"""PyTorch for units that start from a slim header. Logging.h: the slim headers do not reach it, PyTorch's do; macros such as
+AT_CUDNN_CHECK use it."""
 HIDE_ARCHIVES = "-Wl,--exclude-libs,ALL"
 """Where g++ takes its own library from an archive, that copy must serve nobody else: cuDNN called into it and crashed."""
 _FIRST_HEADER = "slim_cuda"
+_HIDDEN = "{ local: _ZNSt*; _ZNKSt*; _ZSt*; _ZN9__gnu_cxx*; _ZNK9__gnu_cxx*; };\n"
+"""Version script: what the support library has of the standard library is its own; each symbol more makes links slower."""
 
 
 class NotPrepared(Exception):
@@ -124,6 +132,13 @@ class Precompiled:
         """The slim headers. Raises NotPrepared."""
         return self.artefact(f"slim-{source_digest('slim_headers.py')}", self._make_slim)
 
+    def declared_folder(self, spec: HeaderSpec) -> Path:
+        """The slim headers with the flags of `spec`, without bodies of inline functions (bodies.py). Raises NotPrepared."""
+        flags = (*self._torch_flags(spec), *self.toolchain.cxx_flags(spec.kind), *spec.flags)
+        digest = hashlib.sha256("\0".join(flags).encode()).hexdigest()[:12]
+        name = "-".join(("declared", source_digest("bodies.py"), source_digest("precompiled.py"), digest))
+        return self.artefact(name, partial(self._make_declared, flags))
+
     def support_library(self) -> Path:
         """`libdice_support.so`: the binding's runtime, and functions that the slim headers only declare."""
         digests = (
@@ -185,11 +200,15 @@ class Precompiled:
 
     def _header_flags(self, spec: HeaderSpec) -> tuple[str, ...]:
         flags = spec.include_flags
-        if spec.kind == "cuda":
-            flags += ["-isystem", str(self.cuda_folder())]
         if spec.slim:
-            flags += ["-isystem", str(self.slim_folder())]
-        return (*flags, *self.toolchain.cxx_flags(spec.kind), *spec.flags)
+            flags += ["-isystem", str(self.declared_folder(spec))]
+        return (*flags, *self._torch_flags(spec), *self.toolchain.cxx_flags(spec.kind), *spec.flags)
+
+    def _torch_flags(self, spec: HeaderSpec) -> list[str]:
+        """-isystem for the folders whose headers stand in the place of installed ones."""
+        folders = [self.cuda_folder()] if spec.kind == "cuda" else []
+        folders += [self.slim_folder()] if spec.slim else []
+        return [word for folder in folders for word in ("-isystem", str(folder))]
 
     def artefact(self, name: str, make: Callable[[Path, Meter], None], folder: Path | None = None) -> Path:
         """`folder/name`, made by `make(temporary folder, meter)` when missing. A failure is kept in `name.failed`."""
@@ -256,6 +275,19 @@ class Precompiled:
         torch_include = self.toolchain.torch_root / "include"
         write_files(out, cuda_host_headers(self.toolchain.cuda_home / "include", torch_include).items())
 
+    def _make_declared(self, flags: Sequence[str], out: Path, meter: Meter) -> None:
+        (out / "torch.h").write_text(_TORCH)
+        command = [self.toolchain.cxx, *flags, "-E", "-dD", "-x", "c++-header", "torch.h", "-o", "torch.ii"]
+        self.compile_own(meter, command, out)
+        text = (out / "torch.ii").read_text()
+        installed = self.toolchain.torch_root / "include"
+        folders = [Path(folder) for word, folder in pairwise(flags) if word == "-isystem"]
+        folders += [installed / "torch" / "csrc" / "api" / "include", installed]
+        files = dict.fromkeys(included_files(text, folders), "#pragma once\n#include <torch/types.h>\n")
+        files["torch/types.h"] = "#pragma once\n" + without_bodies(text)
+        write_files(out, files.items())
+        (out / "torch.ii").unlink()
+
     def _make_header(self, spec: HeaderSpec, out: Path, meter: Meter) -> None:
         # GCC silently reads header.h when header.h.gch does not fit; then this line speaks.
         (out / "header.h").write_text('#error "the precompiled header does not fit this compiler call"\n')
@@ -299,19 +331,25 @@ class Precompiled:
         tools = self.toolchain
         flags = [*tools.cxx_flags("cpp"), "-O1", "-I", str(CSRC / "extension"), "-DTORCH_EXTENSION_NAME=dice_support"]
         functions = self.slim_folder() / "support_functions.cpp"
-        binding, clocks, own = _SUPPORT_OBJECTS
-        sources = {
-            binding: CSRC / "extension" / "binding.cpp",
-            clocks: CSRC / "extension" / "clocks.cpp",
-            own: functions,
+        (out / "bodies.cpp").write_text(_TORCH)
+        emit_all = ("-O0", "-fkeep-inline-functions", "-ffunction-sections", "bodies.cpp")
+        binding, clocks, own, bodies = _SUPPORT_OBJECTS
+        sources: dict[str, tuple[str | Path, ...]] = {
+            binding: (CSRC / "extension" / "binding.cpp",),
+            clocks: (CSRC / "extension" / "clocks.cpp",),
+            own: (functions,),
+            bodies: emit_all,
         }
-        self.compile_side_by_side(meter, [[tools.cxx, *flags, "-c", sources[o], "-o", o] for o in sources], out)
+        before = {bodies: ("-isystem", self.slim_folder())}
+        commands = [[tools.cxx, *before.get(o, ()), *flags, "-c", *sources[o], "-o", o] for o in sources]
+        self.compile_side_by_side(meter, commands, out)
 
     def _make_support(self, objects: Path, out: Path, meter: Meter) -> None:
         tools = self.toolchain
         link = tools.link_flags("cuda" if tools.backend == "cuda" else "cpp")
-        soname = "-Wl,-soname,libdice_support.so"
-        command = [tools.cxx, *(objects / name for name in _SUPPORT_OBJECTS), "-Wl,--no-as-needed", *link, soname]
+        (out / "exports.map").write_text(_HIDDEN)
+        flags = ["-Wl,-soname,libdice_support.so", "-Wl,--version-script=exports.map", "-Wl,--gc-sections"]
+        command = [tools.cxx, *(objects / name for name in _SUPPORT_OBJECTS), "-Wl,--no-as-needed", *link, *flags]
         self.compile_own(meter, [*command, HIDE_ARCHIVES, "-o", "libdice_support.so"], out)
 
     def _make_launch(self, out: Path, meter: Meter) -> None:
