@@ -42,8 +42,11 @@ _LINE_MARKER = re.compile(r'^[ \t]*#\s*\d+ "([^"]*)"', re.MULTILINE)
 
 @dataclass(frozen=True)
 class Body:
-    """A function whose body is taken out. name: with its scopes, as `at::Tensor::abs`. start, end: what goes. inline: place of
-    the word `inline`, which goes too. whole: a member's second declaration, all of which goes."""
+    """A function whose body is taken out.
+
+    name: with its scopes, as `at::Tensor::abs`. start, end: what goes. inline: place of the word `inline`, which goes too.
+    whole: a member that was declared in its class, of which nothing stays.
+    """
 
     name: str
     start: int
@@ -53,7 +56,7 @@ class Body:
 
 
 def without_bodies(text: str) -> str:
-    """The preprocessed `text`, without the bodies of PyTorch's inline functions. Lines and directives stay in their places."""
+    """The preprocessed `text` without bodies of PyTorch's inline functions. Lines and directives keep their places."""
     parts: list[str] = []
     position = 0
     for body in bodies(text):
@@ -66,7 +69,7 @@ def without_bodies(text: str) -> str:
 
 
 def included_files(text: str, folders: Sequence[Path]) -> list[str]:
-    """Paths of the headers in the preprocessed `text` that stand below one of the folders, relative to the first that fits."""
+    """Headers of the preprocessed `text` that stand below one of the folders, relative to the first that fits."""
     paths = dict.fromkeys(Path(path) for path in _LINE_MARKER.findall(text))
     below = ((path, next((folder for folder in folders if path.is_relative_to(folder)), None)) for path in paths)
     return [str(path.relative_to(folder)) for path, folder in below if folder is not None]
