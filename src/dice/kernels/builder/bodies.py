@@ -168,7 +168,7 @@ class _Reader:
         names = [scope.name for scope in self.scopes if scope.kind != "linkage"]
         if not names or names[0].split("::")[0] not in NAMESPACES or "" in names:
             return None
-        if "(" not in spelt or spelt[0] == "template":
+        if "(" not in spelt or spelt[0] == "template" or "decltype" in spelt:
             return None
         parameters = spelt.index("(")
         if "auto" in spelt[:parameters] and "->" not in "".join(spelt[parameters:]):

@@ -1,0 +1,108 @@
+"""Bodies of inline functions: which go, which stay, and that whatever goes is defined in the support library."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dice.kernels.builder.bodies import bodies, included_files, without_bodies
+from dice.kernels.builder.builder import Builder
+
+
+def names(text: str) -> list[str]:
+    return [body.name for body in bodies(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "name"),
+    [
+        ("inline int f(int a = 1) { return a; }", " int f(int a = 1) ;", "at::f"),
+        ("inline int f() { if (1) { return '}'; } return 2; } int g();", " int f() ; int g();", "at::f"),
+        ("struct A { int f() const { return 1; } int x; };", "struct A { int f() const ; int x; };", "at::A::f"),
+        (
+            "class A : public B { public: A() : x(1), y{2} { g(); } };",
+            "class A : public B { public: A() ; };",
+            "at::A::A",
+        ),
+        ("struct A { ~A() { g(); } };", "struct A { ~A() ; };", "at::A::~A"),
+        ("struct A { explicit operator bool() const { return x; } };", "", "at::A::operatorbool"),
+        ("struct A { int operator()(int i) { return i; } };", "", "at::A::operator"),
+        ("struct A { A& operator=(const A& o) { return *this; } };", "", "at::A::operator="),
+        ("struct A { static int f() { return 1; } };", "struct A { static int f() ; };", "at::A::f"),
+        ("inline int A::f() const { return 1; } int g();", " int g();", "at::A::f"),
+        ("inline ::std::vector<int> A::f() { return {}; }", "", "at::A::f"),
+        ("inline ::std::vector<int> f() { return {}; }", " ::std::vector<int> f() ;", "at::f"),
+        ("inline auto f() -> int { return 1; }", " auto f() -> int ;", "at::f"),
+        ("int x = {1}; enum E { a, b }; int y{2}; inline int f() { return 1; }", "", "at::f"),
+        ('struct __attribute__((visibility("default"))) A { int f() noexcept(true) { return 1; } };', "", "at::A::f"),
+        ("template <class T = int> T g(T t) { return t; } inline int f() { return 1; }", "", "at::f"),
+        ("template <class T> struct G { G() : a{1} { } }; inline int f() { return 1; }", "", "at::f"),
+        ("inline int f(int (*g)() = [] { return 1; }) { return 1; }", "", "at::f"),
+        ('extern "C++" { inline int f() { return 1; } }', "", "at::f"),
+        ('inline const char* f() { return R"x(})x"; } int g();', " const char* f() ; int g();", "at::f"),
+    ],
+)
+def test_a_body_goes(text: str, left: str, name: str) -> None:
+    whole = f"namespace at {{ {text} }}"
+    assert names(whole) == [name]
+    if left:
+        assert without_bodies(whole) == f"namespace at {{ {left} }}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "namespace at { inline constexpr int f() { return 1; } }",
+        "namespace at { inline auto f() { return 1; } }",
+        "namespace at { inline decltype(auto) f() { return 1; } }",
+        "namespace at { static inline int f() { return 1; } }",
+        "namespace at { inline __attribute__((always_inline)) int f() { return 1; } }",
+        "namespace at { template <class T> int f() { return 1; } }",
+        "namespace at { template <> inline int f<int>() { return 1; } }",
+        "namespace at { template <class T> struct A { int f() { return 1; } }; }",
+        "namespace at { struct A { friend int f() { return 1; } A() = default; }; }",
+        "namespace at { namespace { inline int f() { return 1; } } }",
+        "namespace at { struct { int f() { return 1; } } a; }",
+        "namespace at { inline int f() try { return 1; } catch (...) { return 2; } }",
+        "namespace other { inline int f() { return 1; } }",
+        "inline int f() { return 1; }",
+        '# 1 "/torch/include/c10/util/Half-inl.h"\nnamespace c10 { inline int f() { return 1; } }',
+    ],
+)
+def test_a_body_that_others_must_see_stays(text: str) -> None:
+    assert names(text) == []
+    assert without_bodies(text) == text
+
+
+def test_lines_and_macros_keep_their_places() -> None:
+    text = "namespace at {\ninline int f() {\n  int a;\n#define M 1\n  return M;\n}\nint g();\n}\n"
+    assert without_bodies(text) == "namespace at {\n int f() ;\n\n#define M 1\n\n\nint g();\n}\n"
+
+
+def test_headers_are_named_below_the_first_folder_that_fits() -> None:
+    text = '# 1 "/t/include/api/a.h" 1\nx\n# 2 "/t/include/c10/b.h"\n# 1 "/usr/include/c.h"\n# 1 "<built-in>"\n'
+    assert included_files(text, [Path("/t/include/api"), Path("/t/include")]) == ["a.h", "c10/b.h"]
+
+
+def test_all_that_goes_from_pytorch_is_in_the_support_library(cpu_builder: Builder) -> None:
+    precompiled = cpu_builder.precompiled
+    folder = precompiled.slim_folder()
+    torch = precompiled.toolchain.torch_root / "include"
+    text = "#include <torch/types.h>\n#include <torch/extension.h>\n#include <c10/util/Logging.h>\n"
+    command = ["c++", "-isystem", str(folder), *precompiled.toolchain.cxx_flags("cpp"), "-E", "-dD", "-x", "c++", "-"]
+    whole = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+    gone = set(names(whole))
+    assert len(gone) > 2000
+    assert {"at::Tensor::abs", "at::TensorBase::size"} <= gone
+    assert str(torch) in whole
+    symbols = subprocess.run(
+        ["nm", "-DC", "--defined-only", str(precompiled.support_library())], capture_output=True, text=True, check=True
+    ).stdout
+    # `c10::operator<<(std::ostream&, ...)`, `at::Tensor::abs() const`: the name is what stands before the parameters
+    defined = {re.sub(r"\[abi:\w+\]|\s", "", line[19:]) for line in symbols.splitlines()}
+    prefixes = {re.sub(r"\(.*", "", line) for line in defined} | {"(".join(line.split("(")[:1]) for line in defined}
+    missing = sorted(name for name in gone if re.sub(r"\s", "", name) not in prefixes)
+    assert missing == []
