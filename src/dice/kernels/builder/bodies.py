@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Literal
 
 NAMESPACES = frozenset(("at", "c10", "torch", "caffe2"))
-_ARITHMETIC = re.compile(r"Half|BFloat16|Float8|Float4|complex|TensorAccessor")
+_ARITHMETIC = re.compile(r"Half|BFloat16|Float8|Float4|complex|floating_point|bit_cast|TensorAccessor")
 """In the name of a header whose functions kernels call."""
 _KEPT = frozenset(("constexpr", "consteval", "always_inline", "__always_inline__", "friend", "requires", "try"))
 _ACCESS = frozenset(("public", "private", "protected"))
 _CLASSES = frozenset(("class", "struct", "union"))
-_BEFORE_CONDITION = frozenset(("__attribute__", "__attribute", "alignas", "noexcept", "explicit"))
+_BEFORE_CONDITION = frozenset(("__attribute__", "__attribute", "deprecated", "alignas", "noexcept", "explicit"))
 _TOKEN = re.compile(
     r"""
     (?P<directive>^[ \t]*\#(?:[^\\\n]|\\.)*)
@@ -137,7 +137,8 @@ class _Reader:
         spelt = [word.group() for word in words]
         scope = _scope(spelt)
         if scope is not None:
-            self.scopes.append(scope)
+            hidden = any(token.group() == '"hidden"' for token in self.head)  # no library shows others what is in there
+            self.scopes.append(_Scope(scope.kind) if hidden else scope)
             self.head = []
             return None
         head, file = self.head, self.file
