@@ -115,9 +115,8 @@ class _Reader:
                     yield body
             elif self.depth == 0 and spelt == "}":
                 closed = self.scopes.pop() if self.scopes else None
-                self.head = (
-                    [token] if closed is not None and closed.kind == "class" else []
-                )  # a name may follow a class
+                # a name may follow a class
+                self.head = [token] if closed is not None and closed.kind == "class" else []
             elif self.depth == 0 and (spelt == ";" or (spelt == ":" and self._after_access())):
                 self.head = []
             else:
