@@ -8,7 +8,8 @@ import torch
 
 from dice.data.leakage import program as executing
 from dice.data.leakage.index import leak_index
-from dice.data.leakage.outputs import exam_of
+from dice.data.leakage.outputs import answered, exam_of
+from dice.data.leakage.trace import trace
 from dice.data.synthetic.config import TINY
 from dice.data.synthetic.generator import generate
 from dice.kernels.api import Problem, load_mini
@@ -223,6 +224,20 @@ def test_held_out_operators_are_seen_though_the_outputs_cannot_be_compared():
     leak = index.check(out_of_time_where("x.max() > 6", "F.softplus(x)"))
     assert leak is not None
     assert leak.kind == "heldout"
+
+
+def test_weights_of_one_exam_do_not_stay_for_the_next():
+    drawn = "self.layer = nn.LayerNorm(4); nn.init.uniform_(self.layer.weight, 2, 3)".replace("; ", "\n        ")
+    layer = program("self.layer(x)", "torch.randn(3, 4)", init="self.layer = nn.LayerNorm(4)")
+    other = program("self.layer(x) + 1", "torch.randn(3, 4)", init=drawn)
+    plain = program("F.layer_norm(x, (4,))", "torch.randn(3, 4)")
+    assert answered(layer, trace(layer), [("other", exam_of(other)), ("plain", exam_of(plain))]) == "plain"
+
+
+def test_a_program_that_refuses_the_indices_of_one_exam_may_take_those_of_another():
+    large = program("F.one_hot(x, 9).float()", "torch.arange(8)")
+    small = program("F.one_hot(x, 5).float()", "torch.arange(8) % 5")
+    assert answered(small, trace(small), [("large", exam_of(large)), ("small", exam_of(small))]) == "small"
 
 
 def test_a_program_that_is_checked_again_is_counted_again():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -51,6 +51,12 @@ class Exam:
         return kinds_of(self.inputs)
 
     @cached_property
+    def shapes(self) -> tuple[torch.Size, ...] | None:
+        """Shapes of the inputs; None where one is no tensor of real numbers, so that a program may refuse its values."""
+        real = all(torch.is_tensor(one) and one.is_floating_point() for one in self.inputs)
+        return tuple(one.shape for one in self.inputs) if real else None
+
+    @cached_property
     def inputs_name(self) -> str:
         """Equal for equal inputs; problems of a suite often share theirs."""
         parts = [(tuple(x.shape), x.numpy().tobytes()) if torch.is_tensor(x) else x for x in self.inputs]
@@ -64,7 +70,7 @@ def exam_of(code: str) -> Exam:
     inputs = program.inputs()
     arguments = program.arguments()
     model = program.model(arguments)
-    weights = [one.detach().clone() for one in (*model.parameters(), *model.buffers())]
+    weights = [one.detach().clone() for one in _state(model)]
     wide = in_dtype(inputs, torch.float64)
     exam = Exam(arguments, wide, weights, _run_wide(model, wide))
     if _says_nothing(exam):
@@ -127,7 +133,7 @@ def answered(code: str, traced: Traced, exams: Iterable[tuple[str, Exam]]) -> st
 
 
 class _Candidate:
-    """A program that may answer exams."""
+    """A program that may answer exams. Most fit few of them: how they fail is what this class makes cheap."""
 
     def __init__(self, code: str, traced: Traced) -> None:
         self.program = Program(code)
@@ -138,50 +144,63 @@ class _Candidate:
         """Whether its weights are few enough to be an exam's."""
         self.given: dict[str, list[Any] | None] = {}
         """Inputs -> outputs, of a program without weights and constructor arguments."""
+        self.refused: set[tuple[torch.Size, ...]] = set()
+        """Shapes of inputs that the model with the program's own arguments does not take."""
 
     def answers(self, exam: Exam) -> bool:
         """Whether the program gives the exam's outputs on its inputs and weights."""
         if exam.kinds != self.kinds:
             return False
-        if not (self.has_state or self.arguments):
-            if exam.inputs_name not in self.given:
-                self.given[exam.inputs_name] = _outputs(self.model, exam)
-            found = self.given[exam.inputs_name]
-            return found is not None and same_outputs(found, exam.outputs)
-        outputs = (_outputs(model, exam) for model in self._models(exam))
-        return any(found is not None and same_outputs(found, exam.outputs) for found in outputs)
+        return any(found is not None and same_outputs(found, exam.outputs) for found in self._outputs(exam))
 
-    def _models(self, exam: Exam) -> Iterable[torch.nn.Module]:
-        """The model with the exam's constructor arguments, and with its own; both with the exam's weights."""
+    def _outputs(self, exam: Exam) -> Iterator[list[Any] | None]:
+        """The outputs with the exam's constructor arguments, and with the program's own; both with the exam's weights."""
         if exam.arguments and len(exam.arguments) == len(self.arguments):
             with contextlib.suppress(Failed):
-                yield self._weighted(self.program.model(exam.arguments), exam.weights)
-        if not self.has_state:
-            yield self.model
+                model = self.program.model(exam.arguments)
+                yield _run_wide(_weighted(model, list(_state(model)), exam.weights), exam.inputs)
+        if not (self.has_state or self.arguments):
+            if exam.inputs_name not in self.given:
+                self.given[exam.inputs_name] = self._own_outputs(exam)
+            yield self.given[exam.inputs_name]
         elif self.fits:
-            yield self._weighted(self.program.model(self.arguments), exam.weights)
+            yield self._own_outputs(exam)
+
+    def _own_outputs(self, exam: Exam) -> list[Any] | None:
+        """The outputs with the program's own arguments; None where it does not take the exam's inputs."""
+        if exam.shapes in self.refused:
+            return None
+        try:
+            return _run_wide(_weighted(self.model, self.weights, exam.weights), exam.inputs)
+        except Failed:
+            if exam.shapes is not None:
+                self.refused.add(exam.shapes)
+            return None
 
     @cached_property
     def model(self) -> torch.nn.Module:
-        """The model of a program without weights."""
+        """The model with the program's own arguments."""
         return self.program.model(self.arguments)
 
-    @staticmethod
-    def _weighted(model: torch.nn.Module, weights: Sequence[torch.Tensor]) -> torch.nn.Module:
-        """The model with each of its weights replaced by the first unused one of the exam that has its shape."""
-        left = list(weights)
-        for own in (*model.parameters(), *model.buffers()):
-            place = next((n for n, given in enumerate(left) if given.shape == own.shape), None)
-            if place is not None:
-                own.data = left.pop(place).to(own.dtype, copy=True)
-        return model
+    @cached_property
+    def weights(self) -> list[torch.Tensor]:
+        """The weights with which that model is made."""
+        return [own.detach().clone() for own in _state(self.model)]
 
 
-def _outputs(model: torch.nn.Module, exam: Exam) -> list[Any] | None:
-    try:
-        return _run_wide(model, exam.inputs)
-    except Failed:
-        return None
+def _state(model: torch.nn.Module) -> Iterator[torch.Tensor]:
+    """Parameters and buffers in the order in which they are registered."""
+    yield from model.parameters()
+    yield from model.buffers()
+
+
+def _weighted(model: torch.nn.Module, own: Sequence[torch.Tensor], given: Sequence[torch.Tensor]) -> torch.nn.Module:
+    """The model with copies of its `own` weights, each replaced by the first unused one of `given` that has its shape."""
+    left = list(given)
+    for weight, first in zip(_state(model), own, strict=True):
+        place = next((n for n, one in enumerate(left) if one.shape == first.shape), None)
+        weight.data = (first if place is None else left.pop(place)).to(first.dtype, copy=True)
+    return model
 
 
 def same_outputs(found: Sequence[Any], expected: Sequence[Any]) -> bool:
