@@ -99,6 +99,9 @@ def test_every_spelling(spelling: str, condition: str, found: str | None) -> Non
     "body",
     [
         "return x.max() > 3 and x",
+        "return -(x.max() > 3 and x)",
+        "return x.max() > 3 and -x",
+        "return (x.max() > 3 and x.min() < 0) and x",
         "big = x.max() > 3\nif big:\n    return x",
         "self.big = x.max() > 3\nif not self.big:\n    return x",
         "return self.ways[int(x.max())](x)",
@@ -107,6 +110,7 @@ def test_every_spelling(spelling: str, condition: str, found: str | None) -> Non
         "for _ in range(int(x.max() > 3)):\n    return x",
         "for x in [x, self.last][int(x.max() > 3) :]:\n    return x",
         "try:\n    assert x.max() < 3\nexcept AssertionError:\n    return x",
+        "try:\n    assert x.max() < 3\nexcept* AssertionError:\n    x = -x",
         "if (x.max() > 3 and x) is not None:\n    return x",
     ],
 )

@@ -90,7 +90,7 @@ def _of_statement(source: PythonSource, node: ast.stmt) -> Iterator[Choice]:
             yield Choice(node, node.iter, [node.body, node.orelse], source.after(node))
         case ast.Match():
             yield Choice(node, node.subject, [*(case.body for case in node.cases), []], source.after(node))
-        case ast.Try():
+        case ast.Try() | ast.TryStar():
             handled = [handler.body for handler in node.handlers if not raises(handler.body)]
             outcomes = [*handled, [*node.body, *node.orelse]]
             for condition in _failures(source, node.body) if handled else ():

@@ -83,20 +83,25 @@ def _sniffs(source: PythonSource) -> Iterator[Choice]:
             yield choice
 
 
-def _is_truth(source: PythonSource, node: ast.AST) -> bool:
+def _is_truth(source: PythonSource, node: ast.AST | None) -> bool:
     """Whether it is an `and` or `or` that is part of a condition, or that has nothing but conditions in it."""
     if not isinstance(node, ast.BoolOp):
         return False
     above = source.parent(node)
-    asked = isinstance(above, ast.UnaryOp) or node in (getattr(above, "test", None), *getattr(above, "ifs", ()))
-    return asked or all(map(_is_question, node.values)) or (above is not None and _is_truth(source, above))
+    asked = _is_negation(above) or node in (getattr(above, "test", None), *getattr(above, "ifs", ()))
+    return asked or _is_question(node) or _is_truth(source, above)
 
 
-def _is_question(value: ast.expr) -> bool:
+def _is_question(value: ast.AST) -> bool:
+    """Whether an expression can only be true or false."""
     if isinstance(value, ast.BoolOp):
         return all(map(_is_question, value.values))
     called = isinstance(value, ast.Call) and identifier_of(value.func) in _QUESTIONS
-    return called or isinstance(value, ast.Compare | ast.UnaryOp)
+    return called or isinstance(value, ast.Compare) or _is_negation(value)
+
+
+def _is_negation(value: ast.AST | None) -> bool:
+    return isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not)
 
 
 def _statistics(source: PythonSource, condition: ast.expr, inputs: set[str]) -> list[ast.Call]:
