@@ -93,11 +93,11 @@ def _of_statement(source: PythonSource, node: ast.stmt) -> Iterator[Choice]:
         case ast.Try() | ast.TryStar():
             handled = [handler.body for handler in node.handlers if not raises(handler.body)]
             outcomes = [*handled, [*node.body, *node.orelse]]
-            for condition in _failures(source, node.body) if handled else ():
-                yield Choice(node, condition, outcomes, source.after(node))
+            for failing, condition in _failures(source, node.body) if handled else ():
+                yield Choice(failing, condition, outcomes, source.after(node))
         case ast.With() if _suppresses(source, node):
-            for condition in _failures(source, node.body):
-                yield Choice(node, condition, [[], node.body], source.after(node))
+            for failing, condition in _failures(source, node.body):
+                yield Choice(failing, condition, [[], node.body], source.after(node))
 
 
 def _of_expression(source: PythonSource, node: ast.AST) -> Iterator[Choice]:
@@ -136,14 +136,14 @@ def _suppresses(source: PythonSource, node: ast.With) -> bool:
     return any(name == "contextlib.suppress" for _, name in source.calls(managers))
 
 
-def _failures(source: PythonSource, block: Sequence[ast.stmt]) -> Iterator[ast.expr]:
-    """Conditions that end in an error: of `assert`, of `raise`, and divisions by a truth."""
+def _failures(source: PythonSource, block: Sequence[ast.stmt]) -> Iterator[tuple[ast.AST, ast.expr]]:
+    """What ends in an error by a condition, with it: `assert`, `if` before `raise`, and a division by a truth."""
     for node in own_nodes(block):
         match node:
             case ast.Assert(test=condition) | ast.If(test=condition, body=[*_, ast.Raise()]):
-                yield condition
+                yield node, condition
             case ast.BinOp(op=ast.Div() | ast.FloorDiv() | ast.Mod(), right=condition) if _is_truth(source, condition):
-                yield condition
+                yield node, condition
 
 
 def _is_counted(source: PythonSource, iterable: ast.expr) -> bool:
