@@ -104,9 +104,8 @@ def _of_expression(source: PythonSource, node: ast.AST) -> Iterator[Choice]:
     match node:
         case ast.IfExp():
             yield Choice(node, node.test, [[node.body], [node.orelse]])
-        case ast.BoolOp():
-            for place, value in enumerate(node.values[:-1], 1):
-                yield Choice(node, value, [[value], node.values[place:]])
+        case ast.BoolOp(values=[first, *others]):  # one choice, not one for each value: there may be thousands
+            yield Choice(node, ast.BoolOp(node.op, node.values[:-1]), [[first], others])
         case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
             made = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
             for part in node.generators:

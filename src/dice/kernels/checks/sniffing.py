@@ -77,9 +77,10 @@ def _sniffs(source: PythonSource) -> Iterator[Choice]:
     those that are made again and again until something has converged."""
     inputs = set(forward_parameters(source))
     for choice in choices(source, source.in_forward):
-        checks = choice.repeats or raises(choice.outcomes[0]) or _is_truth(source, choice.node)
         compares = choice.looks_up or _compares(source, choice.condition)
-        if compares and not checks and _statistics(source, choice.condition, inputs):
+        if not compares or choice.repeats or raises(choice.outcomes[0]) or _is_truth(source, choice.node):
+            continue
+        if _statistics(source, choice.condition, inputs):
             yield choice
 
 
