@@ -1,4 +1,4 @@
-"""Branches of forward on what tells about the process and the machine instead of the inputs: a clock, the callers' files, the
+"""Choices of forward by what tells about the process and the machine instead of the inputs: a clock, the callers' files, the
 number of threads, the version of an input; and on state that forward itself advances, however it counts, by draws too.
 
 A kernel may ask such things, for a log or to choose a block size. It hides something where the answer decides whether its
