@@ -17,6 +17,7 @@ from dice.kernels.checks.sniffing import sniffing
 from dice.kernels.checks.weights import only_gets_weights, passed_values
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
+from dice.python_scope import bindings_of
 
 _MAKERS = ("torch.empty", "torch.empty_like", "torch.empty_strided")
 _LIKE = (
@@ -93,13 +94,9 @@ def _only_gets_shapes(source: PythonSource, name: ast.Name) -> bool:
 def _caches(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
     tainted: set[str] = set()
     for _ in range(3):  # keys are rarely made in more than three steps
-        for node in source.in_forward:
-            if not isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) or node.value is None:
-                continue
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names = {target.id for target in targets if isinstance(target, ast.Name)}
-            if names and not _launches(node.value) and _is_fingerprint(source, node.value, tainted):
-                tainted |= names
+        for name, value in _named(source):
+            if not _launches(value) and _is_fingerprint(source, value, tainted):
+                tainted.add(name)
     kept = kept_names(source)
     inputs = set(forward_parameters(source))
     for node in source.in_forward:
@@ -131,6 +128,15 @@ def _caches(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
         if compares and any(is_kept(argument, kept) for argument in node.args):  # type: ignore[union-attr]
             yield "result_cache", node, ""
     yield from _memoised(source, inputs)
+
+
+def _named(source: PythonSource) -> Iterator[tuple[str, ast.expr]]:
+    """Names in forward with what they stand for: all of a value, or an element of what is written out."""
+    for node in source.in_forward:
+        for found in bindings_of(node):
+            written = isinstance(found.value, ast.Tuple | ast.List | ast.Set)
+            if found.value is not None and not found.attribute and (found.whole or written):
+                yield found.name, found.value
 
 
 def _is_mapping(source: PythonSource, node: ast.expr) -> bool:

@@ -269,7 +269,7 @@ CATALOGUE: dict[str, Trick] = {
     "input_sniffing": Trick(
         "The algorithm is chosen by a statistic of the input's values.",
         "both",
-        "a branch compares a statistic of an input's values, and the reference has no such branch; not: "
+        "a choice, in any spelling, compares a statistic of an input's values, and the reference makes none; not: "
         "zeros where a count is zero, and a choice of launch by whole numbers that the problem draws",
     ),
     "timed_output_wrong": Trick(

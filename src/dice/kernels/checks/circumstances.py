@@ -1,4 +1,4 @@
-"""Branches of forward on what tells about the process and the machine instead of the inputs: a clock, the callers' files, the
+"""Choices of forward by what tells about the process and the machine instead of the inputs: a clock, the callers' files, the
 number of threads, the version of an input; and on state that forward itself advances, however it counts, by draws too.
 
 A kernel may ask such things, for a log or to choose a block size. It hides something where the answer decides whether its
@@ -11,6 +11,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 
 from dice.kernels.checks.answers import is_kept, kept_names
+from dice.kernels.checks.choices import Choice, choices, raises, work
 from dice.kernels.checks.errors import ends_with_an_error
 from dice.kernels.checks.extensions import builds, extension_names
 from dice.kernels.checks.finding import finding, one_of_each
@@ -18,7 +19,6 @@ from dice.kernels.checks.inputs import forward_parameters
 from dice.kernels.checks.python_names import identifier_of, identifiers
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.sensitive import STDLIB
-from dice.kernels.checks.torch_calls import torch_computations
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
 from dice.python_scope import Definition, Function
@@ -103,50 +103,48 @@ def _choices_of_work(source: PythonSource, reference: PythonSource | None) -> It
     for name, tells in (("environment_sniffing", _circumstance), ("call_counting", _count)):
         if reference is not None and next(_asked(reference, tells(reference)), None) is not None:
             continue
-        for node, ways in _asked(source, tells(source)):
-            work = {_work(source, way) for way in ways if not _raises(way)}
-            if len(work) > 1 and not (_checks(source, node) and not any(launches for launches, _ in work)):
-                yield name, node
+        for choice in _asked(source, tells(source)):
+            done = _work(source, choice)
+            if len(done) > 1 and not (_checks(source, choice.node) and not any(launches for launches, _ in done)):
+                yield name, choice.node
     for name, tells in (("input_sniffing", _content), ("environment_sniffing", _address)):
         if reference is not None and next(_asked(reference, tells(reference)), None) is not None:
             continue
-        for node, ways in _asked(source, tells(source)):
-            work = [_work(source, way) for way in ways if not _raises(way)]
-            if any(launches for launches, _ in work) and (False, True) in work:
-                yield name, node
+        for choice in _asked(source, tells(source)):
+            done = _work(source, choice)
+            if any(launches for launches, _ in done) and (False, True) in done:
+                yield name, choice.node
 
     if reference is None or not any(map(_own_business(reference), reference.in_forward)):
         yield from (("environment_sniffing", node) for node in _told_to_kernels(source))
 
-    for condition, ways in _at_import(source):
-        work = [_defined(source, way) for way in ways]
-        differs = any(launches for launches, _ in work) and (False, True) in work
+    for condition, outcomes in _at_import(source):
+        done = {_defined(source, outcome) for outcome in outcomes}
+        differs = any(launches for launches, _ in done) and (False, True) in done
         if differs and _asks(source, condition, _circumstance(source, but_for=_OF_BUILDS)):
             yield "environment_sniffing", condition
 
 
-def _defined(source: PythonSource, way: list[ast.AST]) -> tuple[bool, bool]:
-    """As `_work`, where a function of PyTorch's that is only named computes too, and a name that is given something else than
-    an extension launches nothing."""
-    blocks = [part for node in way for part in (node.body if isinstance(node, ast.ExceptHandler) else [node])]
-    values: list[ast.AST] = [node.value if isinstance(node, ast.Assign) else node for node in blocks]
-    launches, computes = _work(source, values)
-    named = any(isinstance(node, ast.Attribute) and (source.dotted(node) or "").startswith("torch.") for node in values)
-    return launches, computes or named
+def _work(source: PythonSource, choice: Choice) -> set[tuple[bool, bool]]:
+    """What the ways from a choice do, but for those that end with an error."""
+    return {work(source, way) for way in choice.ways if not raises(way)}
 
 
-def _at_import(source: PythonSource) -> Iterator[tuple[ast.AST, list[list[ast.AST]]]]:
-    """Choices that are made when the file is imported, with what each outcome defines. What may fail is one, too."""
+def _defined(source: PythonSource, outcome: Sequence[ast.AST]) -> tuple[bool, bool]:
+    """As `work`, where a name that is given something else than an extension launches nothing."""
+    blocks = [part for node in outcome for part in (node.body if isinstance(node, ast.ExceptHandler) else [node])]
+    return work(source, [node.value if isinstance(node, ast.Assign) else node for node in blocks])
+
+
+def _at_import(source: PythonSource) -> Iterator[tuple[ast.AST, Sequence[Sequence[ast.AST]]]]:
+    """Choices that are made when the file is imported, with what each outcome defines. Any statement that may fail is one,
+    too."""
     waiting: list[ast.AST] = [node for node in source.tree.body if not isinstance(node, Definition)]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.If):
-            yield node.test, [[*node.body], [*node.orelse]]
-        elif isinstance(node, ast.Try):
-            ways: list[list[ast.AST]] = [[*node.body, *node.orelse], [*node.handlers]]
-            yield from ((statement, ways) for statement in node.body)
-        elif not isinstance(node, ast.Match):
-            yield from _choices(source, node)
+        if isinstance(node, ast.Try):
+            yield from ((statement, [[*node.body, *node.orelse], node.handlers]) for statement in node.body)
+        yield from ((choice.condition, choice.outcomes) for choice in choices(source, [node]))
         waiting += [part for part in ast.iter_child_nodes(node) if not isinstance(part, Definition | ast.Lambda)]
 
 
@@ -197,11 +195,9 @@ def _is_rest(node: ast.AST | None, address: ast.AST) -> bool:
     return isinstance(node.right.value, int) and 0 < node.right.value <= largest
 
 
-def _asked(source: PythonSource, tells: Tells) -> Iterator[tuple[ast.AST, list[list[ast.AST]]]]:
-    for node in source.in_forward:
-        for condition, ways in _choices(source, node):
-            if _asks(source, condition, tells):
-                yield node, ways
+def _asked(source: PythonSource, tells: Tells) -> Iterator[Choice]:
+    """The choices in forward that ask what tells."""
+    return (choice for choice in choices(source, source.in_forward) if _asks(source, choice.condition, tells))
 
 
 def _told_to_kernels(source: PythonSource) -> Iterator[ast.Call]:
@@ -285,41 +281,10 @@ def _lasting(node: ast.expr, kept: set[str]) -> set[str]:
     return identifiers([node]) if is_kept(node, kept) else set()
 
 
-def _raises(way: Sequence[ast.AST]) -> bool:
-    return bool(way) and isinstance(way[-1], ast.Raise)
-
-
 def _checks(source: PythonSource, node: ast.AST) -> bool:
     """Whether it is the condition of an error: `if self.calls % 1000 == 0 and not close(y, z): raise`."""
     above = source.parent(node)
     return isinstance(above, ast.If) and above.test is node and ends_with_an_error(source, above)
-
-
-def _choices(source: PythonSource, node: ast.AST) -> Iterator[tuple[ast.expr, list[list[ast.AST]]]]:
-    """A condition, and what runs under each of its outcomes."""
-    if isinstance(node, ast.If | ast.Match):
-        behind: list[ast.AST] = [*source.after(node)]
-        if isinstance(node, ast.If):
-            yield node.test, [_until_left(node.body, behind), _until_left(node.orelse, behind)]
-        else:
-            yield node.subject, [*(_until_left(case.body, behind) for case in node.cases), behind]
-    elif isinstance(node, ast.While):
-        yield node.test, [[*node.body], []]
-    elif isinstance(node, ast.IfExp):
-        yield node.test, [[node.body], [node.orelse]]
-    elif isinstance(node, ast.BoolOp):
-        yield node.values[0], [[node.values[0]], [*node.values[1:]]]
-    elif isinstance(node, ast.Subscript):
-        for table in [node.value, *source.values(identifier_of(node.value) or "")]:
-            if isinstance(table, ast.Tuple | ast.List):
-                yield node.slice, [[item] for item in table.elts]
-            elif isinstance(table, ast.Dict):
-                yield node.slice, [[item] for item in table.values]
-
-
-def _until_left(block: Sequence[ast.stmt], behind: list[ast.AST]) -> list[ast.AST]:
-    leaves = bool(block) and isinstance(block[-1], ast.Return | ast.Raise)
-    return [*block] if leaves else [*block, *behind]
 
 
 def _asks(source: PythonSource, condition: ast.AST, tells: Tells) -> bool:
@@ -413,13 +378,3 @@ def _is_circumstance(source: PythonSource, name: str) -> bool:
         return True
     root = name.partition(".")[0]
     return root in _MODULES and source.is_imported(name) and not name.startswith(_HARMLESS)
-
-
-def _work(source: PythonSource, way: list[ast.AST]) -> tuple[bool, bool]:
-    """Whether it reaches an extension or replays a CUDA graph, and whether it computes with PyTorch."""
-    reached = source.reach_from(way)
-    names = identifiers(reached)
-    # What a graph runs is judged by other rules.
-    replays = "replay" in names and "CUDAGraph" in identifiers(source.nodes)
-    launches = replays or bool(names & extension_names(source))
-    return launches, next(torch_computations(source, reached), None) is not None

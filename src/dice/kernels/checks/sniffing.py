@@ -1,31 +1,29 @@
-"""Branches of forward on a statistic of an input: a choice of algorithm by the data, or of a launch by drawn lengths."""
+"""Choices of forward by a statistic of an input: of algorithm by the data, or of a launch by drawn lengths."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
 
-from dice.kernels.checks.extensions import extension_names
+from dice.kernels.checks.choices import Choice, choices, raises, work
 from dice.kernels.checks.inputs import SHAPE_ONLY, count_inputs, forward_parameters
-from dice.kernels.checks.python_names import identifiers
+from dice.kernels.checks.python_names import identifier_of, identifiers
 from dice.kernels.checks.python_source import PythonSource
-from dice.kernels.checks.torch_calls import torch_computations
 from dice.kernels.source.lexer import words
 
 _STATISTICS = words("max min amax amin mean std var sum norm any all abs quantile median item")
-_BRANCH = ast.If | ast.IfExp | ast.While | ast.Match
+_QUESTIONS = words("any all bool equal allclose isinstance")
+"""Functions and methods that give a truth."""
 
 
 def sniffing(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST, str]]:
-    """A branch in forward on a statistic of an input against a number, where the reference has no such branch."""
-    if reference is not None and any(_is_sniff(reference, node) for node in reference.in_forward):
+    """A choice in forward by a statistic of an input against a number, where the reference makes no such choice."""
+    if reference is not None and next(_sniffs(reference), None) is not None:
         return
     counts = count_inputs(source, reference)
-    for node in source.in_forward:
-        if not _is_sniff(source, node) or _leaves_for_nothing(source, node, counts):
-            continue
-        if not _dispatches(source, node, counts):
-            yield "input_sniffing", node, ""
+    for choice in _sniffs(source):
+        if not _leaves_for_nothing(source, choice.node, counts) and not _dispatches(source, choice, counts):
+            yield "input_sniffing", choice.node, ""
 
 
 def _leaves_for_nothing(source: PythonSource, node: ast.AST, counts: set[str]) -> bool:
@@ -44,23 +42,15 @@ def _leaves_for_nothing(source: PythonSource, node: ast.AST, counts: set[str]) -
     return zeros and nought and names & set(forward_parameters(source)) <= counts
 
 
-def _dispatches(source: PythonSource, node: ast.AST, counts: set[str]) -> bool:
-    """Whether a branch on whole numbers that the problem draws, as lengths are, chooses between ways of launching.
+def _dispatches(source: PythonSource, choice: Choice, counts: set[str]) -> bool:
+    """Whether a choice by whole numbers that the problem draws, as lengths are, is one between ways of launching.
 
     None of them computes with PyTorch, and none leaves forward without an extension.
     """
-    if not isinstance(node, ast.If | ast.IfExp | ast.Match):
-        return False
-    values = _statistics(source, _test(node), set(forward_parameters(source)) - counts)
+    values = _statistics(source, choice.condition, set(forward_parameters(source)) - counts)
     return all(_is_exact(source, value) for value in values) and all(
-        _launches(source, outcome) for outcome in _outcomes(node)
+        _launches(source, outcome) for outcome in choice.outcomes
     )
-
-
-def _outcomes(node: ast.If | ast.IfExp | ast.Match) -> Sequence[Sequence[ast.AST]]:
-    if isinstance(node, ast.Match):
-        return [case.body for case in node.cases]
-    return [node.body, node.orelse] if isinstance(node, ast.If) else [[node.body], [node.orelse]]
 
 
 def _is_exact(source: PythonSource, statistic: ast.Call) -> bool:
@@ -77,40 +67,49 @@ def _is_exact(source: PythonSource, statistic: ast.Call) -> bool:
 
 
 def _launches(source: PythonSource, outcome: Sequence[ast.AST]) -> bool:
-    reached = source.reach_from([*outcome])
+    launches, computes = work(source, outcome)
     leaves = any(isinstance(inner, ast.Return) for item in outcome for inner in ast.walk(item))
-    computes = next(torch_computations(source, reached), None) is not None
-    return not computes and (not leaves or bool(identifiers(reached) & extension_names(source)))
+    return not computes and (launches or not leaves)
 
 
-def _is_sniff(source: PythonSource, node: ast.AST) -> bool:
-    if not isinstance(node, _BRANCH) or (isinstance(node, ast.While) and not _runs_once(node)):
+def _sniffs(source: PythonSource) -> Iterator[Choice]:
+    """Choices by a statistic of an input; not those of which the first outcome is an error, which check the input, and not
+    those that are made again and again until something has converged."""
+    inputs = set(forward_parameters(source))
+    for choice in choices(source, source.in_forward):
+        compares = choice.looks_up or _compares(source, choice.condition)
+        if not compares or choice.repeats or raises(choice.outcomes[0]) or _is_truth(source, choice.node):
+            continue
+        if _statistics(source, choice.condition, inputs):
+            yield choice
+
+
+def _is_truth(source: PythonSource, node: ast.AST | None) -> bool:
+    """Whether it is an `and` or `or` that is part of a condition, or that has nothing but conditions in it."""
+    if not isinstance(node, ast.BoolOp):
         return False
-    if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise):
-        return False  # a check of the input, not a choice of algorithm
-    test = _test(node)
-    compared = any(isinstance(inner, ast.Compare) and not _only_identity(inner) for inner in ast.walk(test))
-    compared |= isinstance(node, ast.Match)  # with its cases
-    return compared and bool(_statistics(source, test, set(forward_parameters(source))))
+    above = source.parent(node)
+    asked = _is_negation(above) or node in (getattr(above, "test", None), *getattr(above, "ifs", ()))
+    return asked or _is_question(node) or _is_truth(source, above)
 
 
-def _test(node: ast.If | ast.IfExp | ast.While | ast.Match) -> ast.expr:
-    return node.subject if isinstance(node, ast.Match) else node.test
+def _is_question(value: ast.AST) -> bool:
+    """Whether an expression can only be true or false."""
+    if isinstance(value, ast.BoolOp):
+        return all(map(_is_question, value.values))
+    called = isinstance(value, ast.Call) and identifier_of(value.func) in _QUESTIONS
+    return called or isinstance(value, ast.Compare) or _is_negation(value)
 
 
-def _runs_once(node: ast.While) -> bool:
-    """Whether a loop is a branch in another spelling: it leaves at the end of its first round."""
-    return isinstance(node.body[-1], ast.Return | ast.Break)
+def _is_negation(value: ast.AST | None) -> bool:
+    return isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not)
 
 
 def _statistics(source: PythonSource, condition: ast.expr, inputs: set[str]) -> list[ast.Call]:
-    """Statistics of any of `inputs` in a branch's condition, and in what it compares."""
-    tests: list[ast.AST] = [condition]
-    for name in identifiers(ast.walk(condition)) - set(forward_parameters(source)):
-        tests += [value for value in source.values(name) if isinstance(source.parent(value), ast.Assign)]
+    """Statistics of any of `inputs` in a condition, and in what it compares."""
     return [
         inner
-        for test in tests
+        for test in [condition, *_assigned(source, identifiers(ast.walk(condition)))]
         for inner in ast.walk(test)
         if isinstance(inner, ast.Call)
         and isinstance(inner.func, ast.Attribute)
@@ -119,8 +118,25 @@ def _statistics(source: PythonSource, condition: ast.expr, inputs: set[str]) -> 
     ]
 
 
-def _only_identity(node: ast.Compare) -> bool:
-    return all(isinstance(operator, ast.Is | ast.IsNot | ast.In | ast.NotIn) for operator in node.ops)
+def _compares(source: PythonSource, condition: ast.expr) -> bool:
+    """Whether there is a comparison in a condition, or in what was assigned to a name whose value it asks for."""
+    parts = [node for node in ast.walk(condition) if not _is_identity(source.parent(node))]
+    names = identifiers(node for node in parts if not isinstance(source.parent(node), ast.Attribute))
+    tests = [condition, *_assigned(source, names)]
+    return any(isinstance(node, ast.Compare) and not _is_identity(node) for test in tests for node in ast.walk(test))
+
+
+def _assigned(source: PythonSource, names: set[str]) -> Iterator[ast.expr]:
+    """What is assigned to names that are not forward's parameters."""
+    for name in names - set(forward_parameters(source)):
+        yield from (value for value in source.values(name) if isinstance(source.parent(value), ast.Assign))
+
+
+def _is_identity(node: ast.AST | None) -> bool:
+    """Whether it compares what things are, not their values."""
+    return isinstance(node, ast.Compare) and all(
+        isinstance(operator, ast.Is | ast.IsNot | ast.In | ast.NotIn) for operator in node.ops
+    )
 
 
 def _of_input(source: PythonSource, call: ast.Call, inputs: set[str]) -> bool:

@@ -26,6 +26,10 @@ _COMPUTE = words("""
     binary_cross_entropy_with_logits cosine_embedding_loss triplet_margin_loss hinge_embedding_loss cosine_similarity
     pairwise_distance cdist embedding
     """)
+_OWNERS = ("torch", "torch.nn.functional", "torch.linalg", "torch.special", "torch.Tensor", "torch._C._nn")
+"""Modules and classes of which some functions compute."""
+_COMPUTING = ("torch.ops.aten", "torch.sparse", "torch.fft")
+"""Modules of which all do."""
 _AMBIGUOUS = words("add sub mul div where max min sum sort index pow abs sign square norm")
 _NOT_LAYERS = words(
     "Module Parameter ParameterList ParameterDict ModuleList ModuleDict Sequential Identity Flatten Unflatten"
@@ -40,14 +44,21 @@ def torch_computations(source: PythonSource, nodes: Iterable[ast.AST]) -> Iterat
             yield node
 
 
+def names_computation(source: PythonSource, node: ast.AST) -> bool:
+    """Whether an expression is a function of PyTorch's that computes, called or not."""
+    if not isinstance(node, ast.Name | ast.Attribute):
+        return False
+    owner, _, last = (source.dotted(node) or "").rpartition(".")
+    return owner in _COMPUTING or (owner in _OWNERS and last in _COMPUTE)
+
+
 def _computes(source: PythonSource, call: ast.Call) -> bool:
     name = source.dotted(call.func)
-    if name and name.startswith("torch."):
-        owner, _, last = name.rpartition(".")
-        if owner in ("torch", "torch.nn.functional", "torch.linalg", "torch.special", "torch.Tensor", "torch._C._nn"):
-            return last in _COMPUTE
-        if owner in ("torch.ops.aten", "torch.sparse", "torch.fft"):
-            return True
+    owner, _, last = (name or "").rpartition(".")
+    if owner in _OWNERS:
+        return last in _COMPUTE
+    if owner in _COMPUTING:
+        return True
     if not isinstance(call.func, ast.Attribute):
         return False
     if _is_layer(source, call.func):
