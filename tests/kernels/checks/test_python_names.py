@@ -30,6 +30,13 @@ def text_of_last(code: str) -> str | None:
     ("code", "text"),
     [
         ("f('a' + 'b')", "ab"),
+        ("(a,) = ('x',)\nf(a + 'b')", "xb"),
+        ("a, b = 'xy'\nf(a + b)", None),
+        ("for a in 'xy':\n    pass\nf(a)", None),
+        ("a = 'x'\ndef g(a):\n    return a\nf(a + 'b')", None),
+        ("try:\n    a = 'x'\nexcept E as a:\n    pass\nf(a + 'b')", None),
+        ("n = 32\nf(f'float{n:.1}')", None),
+        ("n = 32\nf(f'float{n!r}')", None),
         ("a = 'x'\nf(a + 'b')", "xb"),
         ("n = 32\nf(f'float{n}')", "float32"),
         ("f('-'.join(['a', 'b']))", "a-b"),
