@@ -13,7 +13,7 @@ from typing import Literal
 
 from dice.kernels.checks.python_names import PythonNames, identifier_of, identifiers
 from dice.kernels.source.lexer import words
-from dice.python_scope import Definition, Function, own_nodes
+from dice.python_scope import Definition, Function, own_nodes, parameters, parts_outside
 
 ENTRY_CLASS = "ModelNew"
 _CALLED = words(
@@ -53,10 +53,8 @@ class PythonSource(PythonNames):
     @cached_property
     def arguments(self) -> set[str]:
         """Argument names of every function on forward's path, self left out."""
-        functions = [node for node in self.in_forward if isinstance(node, ast.FunctionDef | ast.Lambda)]
-        lists = [function.args for function in functions]
-        found = [item for args in lists for item in [*args.posonlyargs, *args.args, args.vararg] if item is not None]
-        return {item.arg for item in found} - {"self", "cls"}
+        functions = [node for node in self.in_forward if isinstance(node, Function | ast.Lambda)]
+        return {item.arg for function in functions for item in parameters(function)} - {"self", "cls"}
 
     def reach_from(self, nodes: list[ast.AST]) -> list[ast.AST]:
         """What can run when `nodes` do; functions are followed by name."""
@@ -111,13 +109,12 @@ class PythonSource(PythonNames):
             node for node in self.tree.body if not isinstance(node, Definition) and not _is_main(node)
         ]
         for node in self.tree.body:
-            if isinstance(node, Definition):
-                roots += node.decorator_list
+            roots += parts_outside(node) if isinstance(node, Definition) else []
             if isinstance(node, ast.ClassDef):
                 roots += [item for item in node.body if not isinstance(item, Definition)]
         if self.entry is not None:
             methods = [item for item in self.entry.body if isinstance(item, Definition)]
-            roots += [*self.entry.bases, *(item for item in methods if _is_dunder(item.name) or item.name in _CALLED)]
+            roots += [item for item in methods if _is_dunder(item.name) or item.name in _CALLED]
         return roots
 
     def _reach(self, roots: list[ast.AST], follow: Literal["names", "objects", "values"]) -> list[ast.AST]:
@@ -145,6 +142,8 @@ class PythonSource(PythonNames):
         def enter_objects(value: ast.expr) -> None:
             callees = {node.func for node in ast.walk(value) if isinstance(node, ast.Call)}
             for node in ast.walk(value):
+                if isinstance(node, ast.Lambda):
+                    enter(node)
                 for definition in self.definitions(identifier_of(node) or ""):
                     if isinstance(definition, ast.ClassDef):
                         enter(definition, methods_only=True)
@@ -186,7 +185,7 @@ def _own_nodes(root: ast.AST) -> Iterator[ast.AST]:
         node = stack.pop()
         yield node
         if isinstance(node, Definition) and node is not root:
-            stack += [*node.decorator_list, *(node.bases if isinstance(node, ast.ClassDef) else node.args.defaults)]
+            stack += parts_outside(node)
         elif not _is_main(node):
             stack += list(ast.iter_child_nodes(node))
 
