@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.python_names import identifiers
-from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.python_source import PythonSource, Try
 from dice.kernels.checks.seen import Seen
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.cuda_source import CudaSource
@@ -33,9 +33,9 @@ def precision_findings(source: PythonSource, reference: PythonSource | None, see
 def _has_run(source: PythonSource, node: ast.AST, seen: Seen) -> bool:
     """Whether the outputs that were measured came by this line: it ran in that call, or without a condition before it."""
     first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
-    if any(first <= line <= last for line in seen.lines):
+    if not seen.lines.isdisjoint(range(first, last + 1)):
         return True
-    conditions = ast.If | ast.IfExp | ast.While | ast.For | ast.Try | ast.Match | ast.BoolOp
+    conditions = ast.If | ast.IfExp | ast.While | ast.For | Try | ast.Match | ast.BoolOp
     return node not in source.in_forward and not any(isinstance(each, conditions) for each in source.ancestors(node))
 
 

@@ -15,6 +15,7 @@ from dice.kernels.checks.python_names import PythonNames, identifier_of, identif
 from dice.kernels.source.lexer import words
 from dice.python_scope import Definition, Function, own_nodes, parameters, parts_outside
 
+Try = ast.Try | ast.TryStar
 ENTRY_CLASS = "ModelNew"
 _CALLED = words(
     """
@@ -25,6 +26,8 @@ _CALLED = words(
 """Methods of a module that PyTorch or a harness may call, besides the ones with double underscores."""
 _CALLED_FIRST = ("forward", "__call__", "_call_impl", "_slow_forward")
 """What a call of a module ends in; a candidate may put anything in the place of each."""
+_REFERENCE = ast.Name | ast.Attribute
+_SUPPRESSING = ("contextlib.suppress", "contextlib.ExitStack")
 _CALLED_BY_PYTHON = ("__call__", "__getattr__", "__getattribute__")
 """Methods of a module that run when it is called, besides forward."""
 
@@ -55,6 +58,13 @@ class PythonSource(PythonNames):
         """Argument names of every function on forward's path, self left out."""
         functions = [node for node in self.in_forward if isinstance(node, Function | ast.Lambda)]
         return {item.arg for function in functions for item in parameters(function)} - {"self", "cls"}
+
+    @cached_property
+    def swallows_errors(self) -> bool:
+        """Whether an error may end on forward's path: in a handler, or at the end of a `with` statement."""
+        handled = any(isinstance(node, Try) for node in self.in_forward)
+        suppressed = any(isinstance(node, _REFERENCE) and self.dotted(node) in _SUPPRESSING for node in self.live)
+        return handled or suppressed or bool(self.definitions("__exit__"))
 
     def reach_from(self, nodes: list[ast.AST]) -> list[ast.AST]:
         """What can run when `nodes` do; functions are followed by name."""

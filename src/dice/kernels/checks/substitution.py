@@ -10,7 +10,7 @@ from dice.kernels.checks.cuda_kernels import aten_calls, has_device_lambda, kern
 from dice.kernels.checks.extensions import extension_names, is_builder
 from dice.kernels.checks.finding import finding
 from dice.kernels.checks.python_names import identifiers
-from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.python_source import PythonSource, Try
 from dice.kernels.checks.torch_calls import torch_computations
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.cuda_source import CudaSource
@@ -157,7 +157,7 @@ def _holds_model(source: PythonSource, identifier: str) -> bool:
 def _fallbacks(source: PythonSource) -> Iterator[Finding]:
     """A try/except on forward's path whose handler computes with PyTorch, not one that raises, warns or cleans up."""
     for node in source.in_forward:
-        if not isinstance(node, ast.Try):
+        if not isinstance(node, Try):
             continue
         for handler in node.handlers:
             roots: list[ast.AST] = [handler]
