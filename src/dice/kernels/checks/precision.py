@@ -158,8 +158,10 @@ def _users(units: Sequence[CudaSource]) -> dict[str, set[str]]:
 
 
 def _only_under_guard(source: PythonSource, name: str, inputs: set[str]) -> bool:
-    mentions = [node for node in source.nodes if name in identifiers([node])]
-    return all(any(_is_guard(source, node, above, inputs) for above in source.ancestors(node)) for node in mentions)
+    return all(
+        any(_is_guard(source, node, above, inputs) for above in source.ancestors(node))
+        for node in source.mentions(name)
+    )
 
 
 def _is_guard(source: PythonSource, node: ast.AST, above: ast.AST, inputs: set[str]) -> bool:

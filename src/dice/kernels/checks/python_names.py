@@ -182,6 +182,18 @@ class PythonNames:
             return f"{owner}.__dict__" if owner else None
         return "globals()" if function == "globals" else None
 
+    def mentions(self, identifier: str) -> list[ast.AST]:
+        """Every node that mentions `identifier`, as `identifier_of` reads it."""
+        return self._mentions.get(identifier, [])
+
+    @cached_property
+    def _mentions(self) -> dict[str, list[ast.AST]]:
+        found: dict[str, list[ast.AST]] = {}
+        for node in self.nodes:
+            if name := identifier_of(node):
+                found.setdefault(name, []).append(node)
+        return found
+
     @cached_property
     def parameters(self) -> set[str]:
         """Names of the parameters of all functions."""

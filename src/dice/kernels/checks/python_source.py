@@ -7,7 +7,7 @@ code does not compute names at run time (`computes_names`).
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, KeysView, Set
 from functools import cached_property
 from typing import Literal
 
@@ -66,8 +66,8 @@ class PythonSource(PythonNames):
         suppressed = any(isinstance(node, _REFERENCE) and self.dotted(node) in _SUPPRESSING for node in self.live)
         return handled or suppressed or bool(self.definitions("__exit__"))
 
-    def reach_from(self, nodes: list[ast.AST]) -> list[ast.AST]:
-        """What can run when `nodes` do; functions are followed by name."""
+    def reach_from(self, nodes: list[ast.AST]) -> KeysView[ast.AST]:
+        """What can run when `nodes` do, each node once; functions are followed by name."""
         return self._reach(nodes, "names")
 
     def _called_values(self) -> Iterator[ast.expr]:
@@ -75,17 +75,18 @@ class PythonSource(PythonNames):
         `setattr(ModelNew, "forward", fast)`, hooks."""
         for name in _CALLED_FIRST:
             yield from self.values(name)
+        hooked = {above for node in self.mentions("_forward_hooks") for above in self.ancestors(node)}
         for node in self.nodes:
             if isinstance(node, ast.Assign):  # self._forward_hooks[0] = note
-                hooked = any("_hooks" in ast.unparse(target) for target in node.targets)
-                yield from [node.value] if hooked else ()
+                hooks = any("_hooks" in ast.unparse(target) for target in node.targets)
+                yield from [node.value] if hooks else ()
             elif isinstance(node, ast.Dict):
                 named = zip(node.keys, node.values, strict=True)
                 yield from (value for key, value in named if self.text(key) in _CALLED_FIRST)
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
                 name = identifier_of(node.func) or ""
                 called = name.startswith("register_forward") or name in ("partialmethod", "MethodType")
-                called |= "_forward_hooks" in identifiers(ast.walk(node.func))
+                called |= node in hooked
                 called |= len(node.args) == 3 and self.text(node.args[1]) in _CALLED_FIRST  # setattr(ModelNew, ...)
                 yield from node.args if called else ()
 
@@ -127,7 +128,7 @@ class PythonSource(PythonNames):
             roots += [item for item in methods if _is_dunder(item.name) or item.name in _CALLED]
         return roots
 
-    def _reach(self, roots: list[ast.AST], follow: Literal["names", "objects", "values"]) -> list[ast.AST]:
+    def _reach(self, roots: list[ast.AST], follow: Literal["names", "objects", "values"]) -> KeysView[ast.AST]:
         """All nodes that run when the roots do. A definition is entered once its identifier is mentioned.
 
         follow: `objects` also enters the methods of objects, and the functions, that were ever assigned to a
@@ -175,7 +176,7 @@ class PythonSource(PythonNames):
                         enter(value)
                     elif follow == "objects":
                         enter_objects(value)
-        return list(nodes)
+        return nodes.keys()
 
 
 def _has_run(function: Function | ast.Lambda, ran: Set[int]) -> bool:

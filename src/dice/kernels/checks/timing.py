@@ -115,9 +115,9 @@ def _is_counter(source: PythonSource, name: str) -> bool:
 def _is_a_step(binding: Binding) -> bool:
     """Whether a name is given what it was and a constant: `n = n + 1`."""
     value = binding.value
-    steps = isinstance(value, ast.BinOp) and (
-        isinstance(value.left, ast.Constant) or isinstance(value.right, ast.Constant)
-    )
+    if not isinstance(value, ast.BinOp):
+        return False
+    steps = any(isinstance(part, ast.Constant) for part in (value.left, value.right))
     return steps and binding.name in identifiers(ast.walk(value))
 
 
@@ -131,13 +131,12 @@ def _measured(source: PythonSource) -> set[str]:
 def _streams(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
     """Side streams that are never joined, and CUDA graphs."""
     joined = any(_joins(source, node) for node in source.in_forward) or not _enters_stream(source)
-    forward = set(source.in_forward)
     for call, name in source.calls(source.live):
         if name in _STREAMS and not joined:
             yield "side_stream", call
         if name in _GRAPHS:
             yield "cuda_graph", call
-        if name in _DELAYS and call in forward:  # elsewhere nothing is timed
+        if name in _DELAYS and call in source.in_forward:  # elsewhere nothing is timed
             yield "deliberate_delay", call
 
 
