@@ -6,10 +6,14 @@ import time
 
 import pytest
 
+from dice.kernels.checks.cuda_circumstances import cuda_circumstances
 from dice.kernels.checks.prediction import predictions
 from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.streams import unjoined_streams
 from dice.kernels.checks.substitution import substitution_findings
 from dice.kernels.checks.timing import timing_findings
+from dice.kernels.checks.trip_counts import constants
+from dice.kernels.source.cuda_source import CudaSource
 
 _SECONDS = 10.0
 """A fifth of it is enough; a time that grows like the square of the length is far more."""
@@ -50,4 +54,26 @@ DRAWS = "def test():\n    torch.manual_seed(0)\n" + "    helper(torch.rand(3))\n
 def test_python(rule, top: str, forward: str) -> None:
     begin = time.process_time()
     list(rule(model(top, forward)))
+    assert time.process_time() - begin < _SECONDS
+
+
+STREAM = "cudaStream_t s0; cudaStreamCreate(&s0);"
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (constants, "const int a = " * 20_000),
+        (unjoined_streams, STREAM + "a = " * 10_000),
+        (unjoined_streams, STREAM + "".join(f"auto s{i} = s{i - 1};" for i in range(2000, 0, -1))),
+        (unjoined_streams, STREAM + "".join(f"void f{i}(int a) {{ f{i + 1}(a); }}\n" for i in range(6000))),
+        (cuda_circumstances, "void f() {" + "if (time()) {" * 10_000 + "}" * 10_000 + "}"),
+    ],
+    ids=["constants", "assignments", "variables", "functions", "branches"],
+)
+def test_cuda(rule, text: str) -> None:
+    source = CudaSource(text)
+    assert source.functions is not None
+    begin = time.process_time()
+    list(rule(source))
     assert time.process_time() - begin < _SECONDS

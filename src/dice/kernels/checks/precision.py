@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -42,22 +43,39 @@ def _has_run(source: PythonSource, node: ast.AST, seen: Seen) -> bool:
 def native_has_run(source: CudaSource, token: Token, seen: Seen) -> bool:
     """The same of a place in C++: a kernel that was launched, a host function without a branch, or a device function
     which only kernels that were launched mention."""
-    around = [function for function in source.outer_functions if _contains(source, function, token)]
-    return all(_ran(source, function, seen, set()) for function in around)
+    pending = [function for function in source.outer_functions if _contains(source, function, token)]
+    asked: set[int] = set()
+    ran = not pending
+    while pending:
+        function = pending.pop()
+        if function.first in asked:
+            continue
+        asked.add(function.first)
+        is_kernel = "__global__" in function.specifiers
+        if "__device__" in function.specifiers and not is_kernel:
+            users = [other for other in _mentioning(source).get(function.name, []) if other.name != function.name]
+            if not users:
+                return False
+            pending += users
+        else:
+            ran = function.name in seen.kernels if is_kernel else not _has_branch(source.body(function))
+            if not ran:
+                return False
+    return ran
 
 
-def _ran(source: CudaSource, function: Function, seen: Seen, asked: set[str]) -> bool:
-    if "__global__" in function.specifiers:
-        return function.name in seen.kernels
-    asked.add(function.name)
-    if "__device__" not in function.specifiers:
-        return not {"if", "?", "switch", "while"} & {token.text for token in source.body(function)}
-    users = [
-        other
-        for other in source.outer_functions
-        if other.name not in asked and function.name in {token.text for token in source.body(other)}
-    ]
-    return bool(users) and all(_ran(source, other, seen, asked) for other in users)
+def _has_branch(body: Sequence[Token]) -> bool:
+    return bool({"if", "?", "switch", "while"} & {token.text for token in body})
+
+
+@functools.lru_cache(maxsize=8)
+def _mentioning(source: CudaSource) -> dict[str, list[Function]]:
+    """For each word, the functions whose bodies have it."""
+    found: dict[str, list[Function]] = {}
+    for function in source.outer_functions:
+        for word in {token.text for token in source.body(function)}:
+            found.setdefault(word, []).append(function)
+    return found
 
 
 def _contains(source: CudaSource, function: Function, token: Token) -> bool:
