@@ -77,6 +77,11 @@ def test_what_a_callee_refers_to(code: str, dotted: str | None) -> None:
     assert names.dotted(statement.value.func) == dotted
 
 
+def test_lines_are_those_of_python() -> None:
+    names = PythonNames("a = '\u2028\x0b'\r\n\x0cb = 1\n")
+    assert names.line(names.tree.body[1]) == "line 2: b = 1"
+
+
 def test_names_that_nodes_mention() -> None:
     tree = ast.parse("a.b(getattr(c, 'd'))")
     assert identifiers(ast.walk(tree)) == {"a", "b", "c", "d", "getattr"}

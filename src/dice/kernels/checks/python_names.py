@@ -35,7 +35,7 @@ class PythonNames:
 
     def __init__(self, code: str) -> None:
         text = decode_source(code.encode())  # what Python reads in the file, which may declare another encoding
-        self.lines = text.splitlines()
+        self.lines = text.split("\n")  # `splitlines` also splits at form feeds, where Python begins no line
         self.tree = parse_deep(text)
         self.nodes = list(ast.walk(self.tree))
         """Every node, dead code included."""
