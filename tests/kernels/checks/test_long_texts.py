@@ -77,3 +77,12 @@ def test_cuda(rule, text: str) -> None:
     begin = time.process_time()
     list(rule(source))
     assert time.process_time() - begin < _SECONDS
+
+
+def test_weights() -> None:
+    weights = "".join(f"\n        self.w{i} = torch.nn.Parameter(torch.rand(3))" for i in range(3000))
+    method = f"    def __init__(self):\n        super().__init__(){weights}\n    def forward"
+    source = PythonSource(MODEL.format(top="", forward="").replace("    def forward", method))
+    begin = time.process_time()
+    assert list(predictions(source, None)) == []
+    assert time.process_time() - begin < _SECONDS

@@ -88,7 +88,8 @@ def becomes_a_weight(source: PythonSource, draw: ast.Call) -> bool:
     else:
         registers = ast.unparse(made.func) == "self.register_buffer" and isinstance(statement, ast.Expr)
         name = source.text(made.args[0]) if registers and len(made.args) == 2 and not made.keywords else None
-    return name is not None and not _ALL_WEIGHTS & identifiers(source.live) and not _read_early(source, name)
+    all_seen = any(node in source.live for each in _ALL_WEIGHTS for node in source.mentions(each))
+    return name is not None and not all_seen and not _read_early(source, name)
 
 
 def _read_early(source: PythonSource, name: str) -> bool:
