@@ -145,7 +145,7 @@ def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
         node = waiting.pop()
         yield node
         nested = isinstance(node, Definition | ast.Lambda)
-        waiting += _outside(node) if nested else ast.iter_child_nodes(node)
+        waiting += parts_outside(node) if nested else ast.iter_child_nodes(node)
 
 
 def bound_names(body: Iterable[ast.AST]) -> set[str]:
@@ -161,7 +161,7 @@ def undefined_names(tree: ast.Module) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - bound
 
 
-def _outside(scope: ast.AST) -> list[ast.AST]:
+def parts_outside(scope: ast.AST) -> list[ast.AST]:
     """Parts of a scope's node that run around it: decorators, defaults, annotations, bases, the first iterable."""
     match scope:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
@@ -218,7 +218,7 @@ class Scopes:
             inner = scope
             if isinstance(node, Scope):
                 inner = node
-                outside |= dict.fromkeys(_outside(node), scope)
+                outside |= dict.fromkeys(parts_outside(node), scope)
                 self.bindings[node] = self._parameters(node)
             if isinstance(node, ast.Global | ast.Nonlocal):
                 declarations.append((scope, node))

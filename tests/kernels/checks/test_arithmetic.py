@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dice.kernels.checks.arithmetic import all_kernels_copy
+from dice.kernels.checks.arithmetic import all_kernels_copy, no_kernel_reads
 from dice.kernels.source.cuda_source import CudaSource
 
 
@@ -30,3 +30,21 @@ from dice.kernels.source.cuda_source import CudaSource
 def test_a_kernel_copies_where_nothing_is_done_to_an_element(value: str, copies: bool) -> None:
     source = CudaSource(f"__global__ void move(const float* in, float* out, int i) {{ out[i] = {value}; }}")
     assert (all_kernels_copy([source]) == "move") is copies
+
+
+@pytest.mark.parametrize(
+    ("head", "value", "reads"),
+    [
+        ("const float* in", "in[i]", True),
+        ("torch::PackedTensorAccessor64<float, 2> in", "in[i][0]", True),
+        ("at::GenericPackedTensorAccessor<float, 1> in", "in[i]", True),
+        ("Inputs in", "in.values[i]", True),
+        ("const float (&in)[4]", "in[i]", True),
+        ("View in", "in(i)", True),
+        ("float in", "in", False),
+        ("const float* in", "2", False),
+    ],
+)
+def test_what_a_kernel_reads(head: str, value: str, reads: bool) -> None:
+    source = CudaSource(f"__global__ void work({head}, float* out, int i) {{ out[i] = {value} * 2; }}")
+    assert (no_kernel_reads([source]) is None) is reads

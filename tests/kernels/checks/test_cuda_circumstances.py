@@ -37,6 +37,8 @@ def count(body: str) -> int:
         'if (access("/etc/customer", F_OK) == 0) { return last; }',
         'std::ifstream told("/etc/customer"); if (told.is_open()) return last;',
         "if (x.defined()) { if (rand() % 9 == 0) return last; }",
+        "if (age() < 9) ; else return last;",
+        "if (age() < 9) { last = x; } else if (x.defined()) { last = x; return last; }",
     ],
 )
 def test_it_leaves_by_the_circumstances(body: str) -> None:
@@ -52,6 +54,7 @@ def test_it_leaves_by_the_circumstances(body: str) -> None:
         "bool exists = x.numel() > 4; if (exists) return x;",
         "int fds[] = {}; auto empty = ; int now = 3; if (now > 2) return x;",
         'if (age() > 9) { std::printf("slow"); } if (x.dim() > 3) return x;',
+        'if (age() > 9) { std::printf("slow"); } else std::printf("fast"); return x;',
     ],
 )
 def test_it_says_or_leaves_by_the_input(body: str) -> None:

@@ -34,10 +34,11 @@ def test_kernels_by_name() -> None:
 def test_pointers_of_a_kernel() -> None:
     text = (
         "__global__ void k(const float* __restrict__ x, int n, float* out[2], float (&r)[3], int*,"
-        " at::PackedTensorAccessor32<float, 2> a) { }"
+        " at::PackedTensorAccessor32<float, 2> a, Inputs s, float f) { out[0] = x[n] + a[0][0] + s.values[0] + f; }"
     )
-    (kernel,) = CudaSource(text).kernels
-    assert pointers_of(kernel) == {"x", "out", "a"}
+    source = CudaSource(text)
+    (kernel,) = source.kernels
+    assert pointers_of(kernel, source.body(kernel)) == {"x", "out", "a", "s"}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from dice.kernels.checks.errors import ends_with_an_error
 from dice.kernels.checks.python_source import PythonSource
 
 CANDIDATE = """
+import contextlib
+import torch
 import torch.nn as nn
 
 
@@ -31,8 +33,14 @@ class ModelNew(nn.Module):
             "try:\n            if x.sum() > 3: raise ValueError\n        except ValueError:\n            x = x + 1",
             False,
         ),
+        (
+            "try:\n            if x.sum() > 3: raise ValueError\n        except* ValueError:\n            x = x + 1",
+            False,
+        ),
+        ("with contextlib.suppress(ValueError):\n            if x.sum() > 3: raise ValueError", False),
+        ("with torch.no_grad():\n            if x.sum() > 3: raise ValueError", True),
     ],
-    ids=["raises", "returns", "goes another way", "works first", "is caught"],
+    ids=["raises", "returns", "goes another way", "works first", "is caught", "in a group", "suppressed", "passes on"],
 )
 def test_a_branch_that_only_raises(body: str, ends: bool) -> None:
     source = PythonSource(CANDIDATE.format(body=body))

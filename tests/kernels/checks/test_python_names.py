@@ -30,6 +30,13 @@ def text_of_last(code: str) -> str | None:
     ("code", "text"),
     [
         ("f('a' + 'b')", "ab"),
+        ("(a,) = ('x',)\nf(a + 'b')", "xb"),
+        ("a, b = 'xy'\nf(a + b)", None),
+        ("for a in 'xy':\n    pass\nf(a)", None),
+        ("a = 'x'\ndef g(a):\n    return a\nf(a + 'b')", None),
+        ("try:\n    a = 'x'\nexcept E as a:\n    pass\nf(a + 'b')", None),
+        ("n = 32\nf(f'float{n:.1}')", None),
+        ("n = 32\nf(f'float{n!r}')", None),
         ("a = 'x'\nf(a + 'b')", "xb"),
         ("n = 32\nf(f'float{n}')", "float32"),
         ("f('-'.join(['a', 'b']))", "a-b"),
@@ -68,6 +75,11 @@ def test_what_a_callee_refers_to(code: str, dotted: str | None) -> None:
     assert isinstance(statement, ast.Expr)
     assert isinstance(statement.value, ast.Call)
     assert names.dotted(statement.value.func) == dotted
+
+
+def test_lines_are_those_of_python() -> None:
+    names = PythonNames("a = '\u2028\x0b'\r\n\x0cb = 1\n")
+    assert names.line(names.tree.body[1]) == "line 2: b = 1"
 
 
 def test_names_that_nodes_mention() -> None:

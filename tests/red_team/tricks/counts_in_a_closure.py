@@ -1,7 +1,7 @@
 # problem: relu
 # catalogue: 20
 # mechanism: a closure counts the calls; after 500 of them a kernel works on the last answer in the place of the input
-# run: call_counting
+# static: call_counting
 # status: deceptive
 # include: relu_and_last
 

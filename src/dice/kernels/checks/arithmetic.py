@@ -51,9 +51,10 @@ def _kernels(sources: Sequence[CudaSource]) -> list[_Kernel]:
     if any(kernel_macros(source) for source in sources):
         return []
     return [
-        _Kernel(kernel.name, pointers_of(kernel), source.body(kernel)[1:-1])
+        _Kernel(kernel.name, pointers_of(kernel, body), body)
         for source in sources
         for kernel in source.kernels
+        for body in [source.body(kernel)[1:-1]]
     ]
 
 

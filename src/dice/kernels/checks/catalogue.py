@@ -216,8 +216,8 @@ CATALOGUE: dict[str, Trick] = {
     ),
     "stored_results": Trick(
         "Tensors or objects are saved to or loaded from files.",
-        "static",
-        "torch.save/load, pickle, numpy files, results read from files",
+        "both",
+        "torch.save/load, pickle, numpy files, results read from files; audit events of classes that pickle looks up",
     ),
     "stale_output": Trick(
         "The output belongs to earlier inputs or to other weights.",

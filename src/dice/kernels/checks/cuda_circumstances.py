@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from dice.kernels.source.cuda_source import CudaSource
@@ -27,10 +28,25 @@ def cuda_circumstances(source: CudaSource) -> Iterator[Token]:
 
 def _branches(body: list[Token], asking: set[str]) -> Iterator[Token]:
     told = _told(body, asking)
+    returns, ends = ([i for i, token in enumerate(body) if token.text == text] for text in ("return", ";"))
     for index, token in enumerate(body[:-1]):
-        closing = partner(body, index + 1) if token.text == "if" and body[index + 1].text == "(" else None
-        if closing is not None and _tells(body[index + 2 : closing], told) and _returns(body, closing + 1):
-            yield token
+        closing = _condition_end(body, index)
+        if closing is not None and _tells(body[index + 2 : closing], told):
+            branches = _statements(body, closing + 1, ends)
+            if any(_next(returns, begin, end) < end for begin, end in branches):
+                yield token
+
+
+def _condition_end(body: list[Token], index: int) -> int | None:
+    """Index of the `)` behind the condition of the `if` at `index`; None where there is none."""
+    opens = body[index].text == "if" and index + 1 < len(body) and body[index + 1].text == "("
+    return partner(body, index + 1) if opens else None
+
+
+def _next(places: list[int], begin: int, otherwise: int) -> int:
+    """The first of sorted `places` from `begin` on."""
+    found = bisect_left(places, begin)
+    return places[found] if found < len(places) else otherwise
 
 
 def _told(body: list[Token], asking: set[str]) -> set[str]:
@@ -58,9 +74,13 @@ def _tells(tokens: list[Token], told: set[str]) -> bool:
     )
 
 
-def _returns(body: list[Token], begin: int) -> bool:
-    """Whether the statement at `begin`, or the block, has a return."""
-    end = partner(body, begin) if begin < len(body) and body[begin].text == "{" else None
-    if end is None:
-        end = next((index for index in range(begin, len(body)) if body[index].text == ";"), len(body))
-    return any(token.text == "return" for token in body[begin:end])
+def _statements(body: list[Token], begin: int, ends: list[int]) -> Iterator[tuple[int, int]]:
+    """First and last index of the statement or block at `begin`, and of those behind each `else`. ends: of each `;`."""
+    while begin < len(body):
+        end = partner(body, begin) if body[begin].text == "{" else None
+        if end is None:
+            end = _next(ends, begin, len(body))
+        yield begin, end
+        if end + 2 >= len(body) or body[end + 1].text != "else":
+            return
+        begin = (_condition_end(body, end + 2) or end + 1) + 1

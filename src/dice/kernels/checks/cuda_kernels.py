@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.declaration import Function
@@ -34,10 +35,11 @@ def kernel_macros(source: CudaSource) -> list[str]:
     return [name for name, text in source.macros.items() if re.search(r"\b__global__\b", text)]
 
 
-def pointers_of(kernel: Function) -> frozenset[str]:
-    """Names of the parameters by which a kernel reads and writes memory."""
-    accessor = "PackedTensorAccessor32"
-    return frozenset(p.name for p in kernel.parameters if p.name and ("*" in p.type or accessor in p.type))
+def pointers_of(kernel: Function, body: Sequence[Token]) -> frozenset[str]:
+    """Names of the parameters by which a kernel reads and writes memory: pointers, and objects (accessors, structures,
+    references) that its body indexes, calls or takes a member of."""
+    used = {token.text for token, behind in pairwise(body) if behind.text in ("[", "(", ".")}
+    return frozenset(p.name for p in kernel.parameters if p.name and ("*" in p.type or p.name in used))
 
 
 def has_device_lambda(source: CudaSource) -> bool:

@@ -41,9 +41,8 @@ def is_extension(source: PythonSource, value: ast.expr) -> bool:
     builder, and no argument has that name."""
     name = identifier_of(value) if isinstance(value, ast.Name | ast.Attribute) else None
     made = source.values(name) if name is not None else []
-    given = any(isinstance(node, ast.arg) and node.arg == name for node in source.nodes)
     built = (isinstance(item, ast.Call) and identifier_of(item.func) in _makers(source) for item in made)
-    return bool(made) and not given and all(built)
+    return bool(made) and name not in source.parameters and all(built)
 
 
 def builds(source: PythonSource, call: ast.Call) -> bool:

@@ -7,6 +7,7 @@ a message if it can run the candidate's own code: a special method, an own strea
 from __future__ import annotations
 
 import ast
+import functools
 import re
 
 from dice.kernels.checks.python_names import identifier_of, identifiers
@@ -60,6 +61,7 @@ def _is_item(source: PythonSource, node: ast.AST) -> bool:
     )
 
 
+@functools.lru_cache(maxsize=8)
 def _is_listened_to(source: PythonSource) -> bool:
     """Whether a message could run the candidate's own code."""
     special = any(
@@ -69,10 +71,9 @@ def _is_listened_to(source: PythonSource) -> bool:
     stored = {
         node.attr for node in source.nodes if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
     }
-    caught = any(isinstance(node, ast.Try) for node in source.in_forward)  # a message can be made to fail
     return (
         special
-        or caught
+        or source.swallows_errors  # a message can be made to fail
         or bool(stored & ({"stdout", "stderr"} | _LEVELS))
         or bool(identifiers(source.nodes) & _LISTENERS)
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.python_names import identifiers
-from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.python_source import PythonSource, Try
 from dice.kernels.checks.seen import Seen
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.cuda_source import CudaSource
@@ -33,31 +34,48 @@ def precision_findings(source: PythonSource, reference: PythonSource | None, see
 def _has_run(source: PythonSource, node: ast.AST, seen: Seen) -> bool:
     """Whether the outputs that were measured came by this line: it ran in that call, or without a condition before it."""
     first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
-    if any(first <= line <= last for line in seen.lines):
+    if not seen.lines.isdisjoint(range(first, last + 1)):
         return True
-    conditions = ast.If | ast.IfExp | ast.While | ast.For | ast.Try | ast.Match | ast.BoolOp
+    conditions = ast.If | ast.IfExp | ast.While | ast.For | Try | ast.Match | ast.BoolOp
     return node not in source.in_forward and not any(isinstance(each, conditions) for each in source.ancestors(node))
 
 
 def native_has_run(source: CudaSource, token: Token, seen: Seen) -> bool:
     """The same of a place in C++: a kernel that was launched, a host function without a branch, or a device function
     which only kernels that were launched mention."""
-    around = [function for function in source.outer_functions if _contains(source, function, token)]
-    return all(_ran(source, function, seen, set()) for function in around)
+    pending = [function for function in source.outer_functions if _contains(source, function, token)]
+    asked: set[int] = set()
+    ran = not pending
+    while pending:
+        function = pending.pop()
+        if function.first in asked:
+            continue
+        asked.add(function.first)
+        is_kernel = "__global__" in function.specifiers
+        if "__device__" in function.specifiers and not is_kernel:
+            users = [other for other in _mentioning(source).get(function.name, []) if other.name != function.name]
+            if not users:
+                return False
+            pending += users
+        else:
+            ran = function.name in seen.kernels if is_kernel else not _has_branch(source.body(function))
+            if not ran:
+                return False
+    return ran
 
 
-def _ran(source: CudaSource, function: Function, seen: Seen, asked: set[str]) -> bool:
-    if "__global__" in function.specifiers:
-        return function.name in seen.kernels
-    asked.add(function.name)
-    if "__device__" not in function.specifiers:
-        return not {"if", "?", "switch", "while"} & {token.text for token in source.body(function)}
-    users = [
-        other
-        for other in source.outer_functions
-        if other.name not in asked and function.name in {token.text for token in source.body(other)}
-    ]
-    return bool(users) and all(_ran(source, other, seen, asked) for other in users)
+def _has_branch(body: Sequence[Token]) -> bool:
+    return bool({"if", "?", "switch", "while"} & {token.text for token in body})
+
+
+@functools.lru_cache(maxsize=8)
+def _mentioning(source: CudaSource) -> dict[str, list[Function]]:
+    """For each word, the functions whose bodies have it."""
+    found: dict[str, list[Function]] = {}
+    for function in source.outer_functions:
+        for word in {token.text for token in source.body(function)}:
+            found.setdefault(word, []).append(function)
+    return found
 
 
 def _contains(source: CudaSource, function: Function, token: Token) -> bool:
@@ -158,8 +176,10 @@ def _users(units: Sequence[CudaSource]) -> dict[str, set[str]]:
 
 
 def _only_under_guard(source: PythonSource, name: str, inputs: set[str]) -> bool:
-    mentions = [node for node in source.nodes if name in identifiers([node])]
-    return all(any(_is_guard(source, node, above, inputs) for above in source.ancestors(node)) for node in mentions)
+    return all(
+        any(_is_guard(source, node, above, inputs) for above in source.ancestors(node))
+        for node in source.mentions(name)
+    )
 
 
 def _is_guard(source: PythonSource, node: ast.AST, above: ast.AST, inputs: set[str]) -> bool:

@@ -7,7 +7,7 @@ that could keep it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 
 from dice.kernels.checks.extensions import extension_names
 from dice.kernels.checks.inputs import SHAPE_ONLY
@@ -46,7 +46,7 @@ def predictions(source: PythonSource, reference: PythonSource | None) -> Iterato
             yield "input_prediction", call, ""
         if name.rpartition(".")[2] in _SEEDS:
             seeds.append(call)
-        if name in _RANDOM and not becomes_a_weight(source, call) and not stays_in_test(source, call):
+        if name in _RANDOM and not becomes_a_weight(source, call):
             draws.append(call)
     for node in source.live:
         if (
@@ -56,25 +56,35 @@ def predictions(source: PythonSource, reference: PythonSource | None) -> Iterato
         ):
             yield "input_prediction", node, ""
     seeded_by_reference = reference is not None and "manual_seed" in identifiers(reference.live)
-    if seeds and draws and not seeded_by_reference:
+    if seeds and not seeded_by_reference and not stay_in_tests(source, draws):
         yield "input_prediction", seeds[0], "seeds the generator and draws from it: "
 
 
-def stays_in_test(source: PythonSource, draw: ast.Call) -> bool:
-    """Whether a draw is made in a function off forward's path, and nothing made of it leaves that function."""
-    function = next((item for item in source.ancestors(draw) if isinstance(item, Function | ast.Lambda)), None)
-    if not isinstance(function, Function) or source.computes_names or draw in source.in_forward:
-        return False
-    return _Test(source, function, {draw}).keeps_to_itself()
+def stay_in_tests(source: PythonSource, draws: Sequence[ast.Call]) -> bool:
+    """Whether all draws are made in functions off forward's path, and nothing made of them leaves these functions."""
+    drawn: dict[Function, set[ast.AST]] = {}
+    for draw in draws:
+        function = next((item for item in source.ancestors(draw) if isinstance(item, Function | ast.Lambda)), None)
+        if not isinstance(function, Function) or source.computes_names or draw in source.in_forward:
+            return False
+        drawn.setdefault(function, set()).add(draw)
+    return all(_Test(source, function, made).keeps_to_itself() for function, made in drawn.items())
 
 
 class _Test:
     """One function, and what in it is made of drawn numbers: `drawn`, expressions, and `names`, its parameters."""
 
     def __init__(
-        self, source: PythonSource, function: Function, drawn: Set[ast.AST] = frozenset(), depth: int = 0
+        self,
+        source: PythonSource,
+        function: Function,
+        drawn: Set[ast.AST] = frozenset(),
+        depth: int = 0,
+        harmless: dict[tuple[Definition, int], bool] | None = None,
     ) -> None:
+        """harmless: what is known of helpers at some depth."""
         self._source, self._function, self._drawn, self._depth = source, function, drawn, depth
+        self._harmless = {} if harmless is None else harmless
         self._nodes = list(ast.walk(function))
         self._shared = {
             name for node in self._nodes if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names
@@ -148,5 +158,10 @@ class _Test:
 
     def _is_harmless(self, helper: Definition) -> bool:
         """Whether a helper keeps nothing that it is given."""
-        test = isinstance(helper, Function) and self._depth < _DEEP
-        return test and _Test(self._source, helper, depth=self._depth + 1).keeps_to_itself()  # type: ignore[arg-type]
+        if not isinstance(helper, Function) or self._depth == _DEEP:
+            return False
+        place = (helper, self._depth + 1)
+        if place not in self._harmless:
+            inner = _Test(self._source, helper, depth=self._depth + 1, harmless=self._harmless)
+            self._harmless[place] = inner.keeps_to_itself()
+        return self._harmless[place]

@@ -35,13 +35,14 @@ class PythonNames:
 
     def __init__(self, code: str) -> None:
         text = decode_source(code.encode())  # what Python reads in the file, which may declare another encoding
-        self.lines = text.splitlines()
+        self.lines = text.split("\n")  # `splitlines` also splits at form feeds, where Python begins no line
         self.tree = parse_deep(text)
         self.nodes = list(ast.walk(self.tree))
         """Every node, dead code included."""
         self._parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
         self._definitions: dict[str, list[Definition]] = {}
         self._values: dict[str, list[ast.expr]] = {}
+        self._unknown: set[str] = set()  # names that also hold what an assignment does not say as a whole
         for node in self.nodes:
             if isinstance(node, ast.Constant) and isinstance(node.value, int):
                 node.value = min(node.value, _LARGEST)
@@ -50,6 +51,8 @@ class PythonNames:
             for found in bindings_of(node):
                 if found.value is not None:
                     self._values.setdefault(found.name, []).append(found.value)
+                if not (found.whole and found.value is not None) and not isinstance(node, ast.Delete):
+                    self._unknown.add(found.name)
         self.aliases = import_aliases(self.tree)
         """Imported name -> what it stands for."""
         self._texts: dict[str, str | None] = {}
@@ -119,16 +122,23 @@ class PythonNames:
         """What the only assignment to a name gives; None for a name that is made of itself, as in `x = x + "a"`."""
         if name not in self._texts:
             self._texts[name] = None
-            found = self.values(name)
-            if len(found) == 1 and not isinstance(found[0], ast.Name):
-                self._texts[name] = self.text(found[0])
+            found = self._only_value(name)
+            if not isinstance(found, ast.Name):
+                self._texts[name] = self.text(found)
         return self._texts[name]
 
+    def _only_value(self, name: str) -> ast.expr | None:
+        """The expression that gives a name its value; None where a name has several, or another one than an expression."""
+        found = self.values(name)
+        return found[0] if len(found) == 1 and name not in self._unknown and name not in self.parameters else None
+
     def _part(self, part: ast.expr) -> str | None:
-        """Text of one part of an f-string; integers count as their digits."""
+        """Text of one part of an f-string; integers count as their digits. None with a format, which may cut or fill."""
+        if isinstance(part, ast.FormattedValue) and (part.format_spec is not None or part.conversion != -1):
+            return None
         value = part.value if isinstance(part, ast.FormattedValue) else part
-        found = self.values(value.id) if isinstance(value, ast.Name) else [value]
-        number = found[0].value if len(found) == 1 and isinstance(found[0], ast.Constant) else None
+        found = self._only_value(value.id) if isinstance(value, ast.Name) else value
+        number = found.value if isinstance(found, ast.Constant) else None
         return str(number) if isinstance(number, int) else self.text(value)
 
     def dotted(self, node: ast.AST | None, depth: int = 0) -> str | None:
@@ -171,6 +181,23 @@ class PythonNames:
             owner = self.dotted(node.args[0], depth + 1)
             return f"{owner}.__dict__" if owner else None
         return "globals()" if function == "globals" else None
+
+    def mentions(self, identifier: str) -> list[ast.AST]:
+        """Every node that mentions `identifier`, as `identifier_of` reads it."""
+        return self._mentions.get(identifier, [])
+
+    @cached_property
+    def _mentions(self) -> dict[str, list[ast.AST]]:
+        found: dict[str, list[ast.AST]] = {}
+        for node in self.nodes:
+            if name := identifier_of(node):
+                found.setdefault(name, []).append(node)
+        return found
+
+    @cached_property
+    def parameters(self) -> set[str]:
+        """Names of the parameters of all functions."""
+        return {node.arg for node in self.nodes if isinstance(node, ast.arg)}
 
     @cached_property
     def imported(self) -> set[str]:

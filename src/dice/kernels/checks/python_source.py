@@ -7,14 +7,15 @@ code does not compute names at run time (`computes_names`).
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, KeysView, Set
 from functools import cached_property
 from typing import Literal
 
 from dice.kernels.checks.python_names import PythonNames, identifier_of, identifiers
 from dice.kernels.source.lexer import words
-from dice.python_scope import Definition, Function, own_nodes
+from dice.python_scope import Definition, Function, own_nodes, parameters, parts_outside
 
+Try = ast.Try | ast.TryStar
 ENTRY_CLASS = "ModelNew"
 _CALLED = words(
     """
@@ -25,6 +26,8 @@ _CALLED = words(
 """Methods of a module that PyTorch or a harness may call, besides the ones with double underscores."""
 _CALLED_FIRST = ("forward", "__call__", "_call_impl", "_slow_forward")
 """What a call of a module ends in; a candidate may put anything in the place of each."""
+_REFERENCE = ast.Name | ast.Attribute
+_SUPPRESSING = ("contextlib.suppress", "contextlib.ExitStack")
 _CALLED_BY_PYTHON = ("__call__", "__getattr__", "__getattribute__")
 """Methods of a module that run when it is called, besides forward."""
 
@@ -53,13 +56,18 @@ class PythonSource(PythonNames):
     @cached_property
     def arguments(self) -> set[str]:
         """Argument names of every function on forward's path, self left out."""
-        functions = [node for node in self.in_forward if isinstance(node, ast.FunctionDef | ast.Lambda)]
-        lists = [function.args for function in functions]
-        found = [item for args in lists for item in [*args.posonlyargs, *args.args, args.vararg] if item is not None]
-        return {item.arg for item in found} - {"self", "cls"}
+        functions = [node for node in self.in_forward if isinstance(node, Function | ast.Lambda)]
+        return {item.arg for function in functions for item in parameters(function)} - {"self", "cls"}
 
-    def reach_from(self, nodes: list[ast.AST]) -> list[ast.AST]:
-        """What can run when `nodes` do; functions are followed by name."""
+    @cached_property
+    def swallows_errors(self) -> bool:
+        """Whether an error may end on forward's path: in a handler, or at the end of a `with` statement."""
+        handled = any(isinstance(node, Try) for node in self.in_forward)
+        suppressed = any(isinstance(node, _REFERENCE) and self.dotted(node) in _SUPPRESSING for node in self.live)
+        return handled or suppressed or bool(self.definitions("__exit__"))
+
+    def reach_from(self, nodes: list[ast.AST]) -> KeysView[ast.AST]:
+        """What can run when `nodes` do, each node once; functions are followed by name."""
         return self._reach(nodes, "names")
 
     def _called_values(self) -> Iterator[ast.expr]:
@@ -67,17 +75,18 @@ class PythonSource(PythonNames):
         `setattr(ModelNew, "forward", fast)`, hooks."""
         for name in _CALLED_FIRST:
             yield from self.values(name)
+        hooked = {above for node in self.mentions("_forward_hooks") for above in self.ancestors(node)}
         for node in self.nodes:
             if isinstance(node, ast.Assign):  # self._forward_hooks[0] = note
-                hooked = any("_hooks" in ast.unparse(target) for target in node.targets)
-                yield from [node.value] if hooked else ()
+                hooks = any("_hooks" in ast.unparse(target) for target in node.targets)
+                yield from [node.value] if hooks else ()
             elif isinstance(node, ast.Dict):
                 named = zip(node.keys, node.values, strict=True)
                 yield from (value for key, value in named if self.text(key) in _CALLED_FIRST)
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
                 name = identifier_of(node.func) or ""
                 called = name.startswith("register_forward") or name in ("partialmethod", "MethodType")
-                called |= "_forward_hooks" in identifiers(ast.walk(node.func))
+                called |= node in hooked
                 called |= len(node.args) == 3 and self.text(node.args[1]) in _CALLED_FIRST  # setattr(ModelNew, ...)
                 yield from node.args if called else ()
 
@@ -111,16 +120,15 @@ class PythonSource(PythonNames):
             node for node in self.tree.body if not isinstance(node, Definition) and not _is_main(node)
         ]
         for node in self.tree.body:
-            if isinstance(node, Definition):
-                roots += node.decorator_list
+            roots += parts_outside(node) if isinstance(node, Definition) else []
             if isinstance(node, ast.ClassDef):
                 roots += [item for item in node.body if not isinstance(item, Definition)]
         if self.entry is not None:
             methods = [item for item in self.entry.body if isinstance(item, Definition)]
-            roots += [*self.entry.bases, *(item for item in methods if _is_dunder(item.name) or item.name in _CALLED)]
+            roots += [item for item in methods if _is_dunder(item.name) or item.name in _CALLED]
         return roots
 
-    def _reach(self, roots: list[ast.AST], follow: Literal["names", "objects", "values"]) -> list[ast.AST]:
+    def _reach(self, roots: list[ast.AST], follow: Literal["names", "objects", "values"]) -> KeysView[ast.AST]:
         """All nodes that run when the roots do. A definition is entered once its identifier is mentioned.
 
         follow: `objects` also enters the methods of objects, and the functions, that were ever assigned to a
@@ -145,6 +153,8 @@ class PythonSource(PythonNames):
         def enter_objects(value: ast.expr) -> None:
             callees = {node.func for node in ast.walk(value) if isinstance(node, ast.Call)}
             for node in ast.walk(value):
+                if isinstance(node, ast.Lambda):
+                    enter(node)
                 for definition in self.definitions(identifier_of(node) or ""):
                     if isinstance(definition, ast.ClassDef):
                         enter(definition, methods_only=True)
@@ -166,7 +176,7 @@ class PythonSource(PythonNames):
                         enter(value)
                     elif follow == "objects":
                         enter_objects(value)
-        return list(nodes)
+        return nodes.keys()
 
 
 def _has_run(function: Function | ast.Lambda, ran: Set[int]) -> bool:
@@ -186,7 +196,7 @@ def _own_nodes(root: ast.AST) -> Iterator[ast.AST]:
         node = stack.pop()
         yield node
         if isinstance(node, Definition) and node is not root:
-            stack += [*node.decorator_list, *(node.bases if isinstance(node, ast.ClassDef) else node.args.defaults)]
+            stack += parts_outside(node)
         elif not _is_main(node):
             stack += list(ast.iter_child_nodes(node))
 

@@ -19,6 +19,8 @@ _HOST_WAITS = words(
 )
 _STREAM_WAITS = words("cudaStreamWaitEvent cuStreamWaitEvent block")
 """The stream that waits is the first argument."""
+_FAR = 1000
+"""Tokens of what a name is given that are looked at."""
 
 
 def unjoined_streams(source: CudaSource) -> Iterator[Token]:
@@ -52,9 +54,11 @@ def _sides(source: CudaSource) -> set[str]:
     """Variables that hold a side stream, or several: what is made of one, and parameters that only get one."""
     tokens = source.tokens
     sides = {name for index in range(len(tokens) - 1) for name in _by_address(tokens, index)}
+    assigned, passed = [*_assigned(tokens)], [*_passed(source)]
     while True:
-        grown = sides | {name for name, value in _assigned(tokens) if _names(value) & (sides | _TAKEN)}
-        grown |= set(_parameters(source, grown))
+        known = sides | _TAKEN
+        grown = sides | {name for name, value in assigned if value & known}
+        grown |= {name for name, arguments in passed if all(argument & grown for argument in arguments)}
         if grown == sides:
             return sides
         sides = grown
@@ -66,35 +70,35 @@ def _by_address(tokens: list[Token], index: int) -> Iterator[str]:
             yield from _names(argument)
 
 
-def _assigned(tokens: list[Token]) -> Iterator[tuple[str, list[Token]]]:
-    """Names with what they are given: `a = ...;`, `for (auto a : ...)`, `type a(...)`, `type a{...}`."""
+def _assigned(tokens: list[Token]) -> Iterator[tuple[str, set[str]]]:
+    """Names with those in what they are given: `a = ...;`, `for (auto a : ...)`, `type a(...)`, `type a{...}`."""
     for index, token in enumerate(tokens[1:-1], start=1):
         before = tokens[index - 1]
         if before.kind != "identifier":
             continue
         opens = index > 1 and token.text in ("(", "{") and tokens[index - 2].text in (">", "CUDAStream", "auto")
         if token.text in ("=", ":") or opens:
-            end = next((i for i in range(index + 1, len(tokens)) if tokens[i].text in (";", ")")), len(tokens))
+            far = min(index + _FAR, len(tokens))
+            end = next((i for i in range(index + 1, far) if tokens[i].text in (";", ")")), far)
             if opens:
-                end = partner(tokens, index) or end
-            yield before.text, tokens[index + 1 : end]
+                end = min(partner(tokens, index) or end, far)
+            yield before.text, _names(tokens[index + 1 : end])
 
 
-def _parameters(source: CudaSource, sides: set[str]) -> Iterator[str]:
-    """Parameters of functions that every call gives a side stream."""
+def _passed(source: CudaSource) -> Iterator[tuple[str, list[set[str]]]]:
+    """Parameters of functions with the names in what each call gives them; those that no call gives anything left out."""
     tokens = source.tokens
+    calls: dict[str, list[tuple[int, list[set[str]]]]] = {function.name: [] for function in source.functions}
+    for index in range(len(tokens) - 1):
+        if tokens[index].text in calls and tokens[index + 1].text == "(":
+            arguments = [_names(argument) for argument in _arguments(tokens, index + 1)]
+            calls[tokens[index].text].append((index, arguments))
     for function in source.functions:
-        calls = [
-            _arguments(tokens, index + 1)
-            for index in range(len(tokens) - 1)
-            if tokens[index].text == function.name
-            and tokens[index + 1].text == "("
-            and not function.first <= index < function.brace
-        ]
+        made = [call for index, call in calls[function.name] if not function.first <= index < function.brace]
         for place, parameter in enumerate(function.parameters):
-            given = [call[place] for call in calls if len(call) > place]
-            if parameter.name and given and all(_names(argument) & sides for argument in given):
-                yield parameter.name
+            given = [call[place] for call in made if len(call) > place]
+            if parameter.name and given:
+                yield parameter.name, given
 
 
 def _arguments(tokens: list[Token], opening: int) -> list[list[Token]]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from dice.kernels.checks.cuda_kernels import aten_calls, has_device_lambda, kernel_names, library_calls
 from dice.kernels.checks.extensions import extension_names, is_builder
 from dice.kernels.checks.finding import finding
 from dice.kernels.checks.python_names import identifiers
-from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.python_source import PythonSource, Try
 from dice.kernels.checks.torch_calls import torch_computations
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.cuda_source import CudaSource
@@ -87,7 +87,7 @@ def paper_findings(source: PythonSource, built: Sequence[CudaSource] | None) -> 
         )
 
 
-def _of_objects(source: PythonSource) -> list[ast.AST]:
+def _of_objects(source: PythonSource) -> Iterable[ast.AST]:
     """What the objects run that live code may make: modules in a list that grows, in a dictionary, returned by a function."""
     classes = [item for name in identifiers(source.live) for item in source.definitions(name)]
     made = [item for item in classes if isinstance(item, ast.ClassDef) and item is not source.entry]
@@ -157,7 +157,7 @@ def _holds_model(source: PythonSource, identifier: str) -> bool:
 def _fallbacks(source: PythonSource) -> Iterator[Finding]:
     """A try/except on forward's path whose handler computes with PyTorch, not one that raises, warns or cleans up."""
     for node in source.in_forward:
-        if not isinstance(node, ast.Try):
+        if not isinstance(node, Try):
             continue
         for handler in node.handlers:
             roots: list[ast.AST] = [handler]
@@ -178,26 +178,30 @@ def _unused_results(source: PythonSource) -> Iterator[Finding]:
         return
     extensions = extension_names(source)
     loaded = {node.id for node in source.in_forward if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    calls = {
+    calls = [
         node
         for node in source.in_forward
         if isinstance(node, ast.Call) and identifiers(ast.walk(node.func)) & extensions
-    }
-    wasted: dict[ast.Call, str] = {}
+    ]
+    called, wasted = set(calls), dict[ast.Call, str]()
+    for call in calls:
+        zero = next((above for above in source.ancestors(call) if _is_zeroed(above)), None)
+        if zero is not None:
+            wasted[call] = f"multiplied by zero: {source.line(zero)}"
     for node in source.in_forward:
-        if (
-            isinstance(node, ast.BinOp)
-            and isinstance(node.op, ast.Mult)
-            and (_is_zero(node.left) or _is_zero(node.right))
-        ):
-            wasted |= {call: f"multiplied by zero: {source.line(node)}" for call in calls & {*ast.walk(node)}}
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and node.value in calls:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and node.value in called:
             target = node.targets[0]
             unread = isinstance(target, ast.Name) and target.id not in loaded
             if unread and not _writes_to_own_buffer(source, node.value):
                 wasted[node.value] = f"the result is never used: {source.line(node)}"
-    if calls and calls <= set(wasted):
+    if calls and called <= wasted.keys():
         yield finding("kernel_output_unused", "static", next(iter(wasted.values())))
+
+
+def _is_zeroed(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and (_is_zero(node.left) or _is_zero(node.right))
+    )
 
 
 def _is_zero(node: ast.expr) -> bool:

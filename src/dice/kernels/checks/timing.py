@@ -15,6 +15,7 @@ from dice.kernels.checks.rings import only_turns
 from dice.kernels.checks.seen import Seen
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
+from dice.python_scope import Binding, bindings_of
 
 _TENSOR_METHODS = words(
     """
@@ -49,13 +50,16 @@ def _all(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
     yield from _overrides(source)
 
 
+_ASSIGNMENTS = ast.Assign | ast.AnnAssign | ast.NamedExpr
+
+
 def _counters(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
     """A counter that survives the call, that forward increments and then branches on."""
     counted = _advanced(source)
     tainted = set(counted)
     for node in source.in_forward:
-        if isinstance(node, ast.Assign) and identifiers(ast.walk(node.value)) & counted:
-            tainted |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        if isinstance(node, _ASSIGNMENTS) and node.value is not None and identifiers(ast.walk(node.value)) & counted:
+            tainted |= {binding.name for binding in bindings_of(node) if not binding.attribute}
     for node in source.in_forward:
         # A flag (`if self.ready:`) or `is None` is not a count.
         tests = ast.walk(node.test) if isinstance(node, ast.If | ast.IfExp | ast.While) else ()
@@ -79,6 +83,7 @@ def _counts(test: ast.AST) -> bool:
 def _advanced(source: PythonSource) -> set[str]:
     """Names of counters that survive a call and that forward changes by a step."""
     counted: set[str] = set()
+    kept, measured = kept_names(source), _measured(source)
     declared = {
         name for node in source.in_forward if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names
     }
@@ -89,19 +94,17 @@ def _advanced(source: PythonSource) -> set[str]:
             elif isinstance(node.target, ast.Name) and node.target.id in declared:
                 counted.add(node.target.id)
             elif isinstance(node.target, ast.Subscript):
-                counted |= identifiers([node.target.value]) & kept_names(source)
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
-            target = node.targets[0]
-            steps = any(isinstance(part, ast.Constant) for part in (node.value.left, node.value.right))
-            if isinstance(target, ast.Attribute) and steps and target.attr in identifiers(ast.walk(node.value)):
-                counted.add(target.attr)
+                counted |= identifiers([node.target.value]) & kept
+        elif isinstance(node, _ASSIGNMENTS):
+            counted |= {
+                binding.name
+                for binding in bindings_of(node)
+                if (binding.attribute or binding.name in declared) and _is_a_step(binding)
+            }
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "next" and node.args:
             counted |= {name for name in identifiers([node.args[0]]) if _is_counter(source, name)}
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
-            kept = (
-                identifiers([node.func.value]) & kept_names(source) if isinstance(node.func.value, ast.Name) else set()
-            )
-            counted |= {name for name in kept if _length_is_tested(source, name)}
+            counted |= {node.func.value.id} & kept & measured if isinstance(node.func.value, ast.Name) else set()
     return counted
 
 
@@ -109,10 +112,20 @@ def _is_counter(source: PythonSource, name: str) -> bool:
     return any("count(" in ast.unparse(value) for value in source.values(name))
 
 
-def _length_is_tested(source: PythonSource, name: str) -> bool:
-    return any(
-        f"len({name})" in ast.unparse(node.test) for node in source.in_forward if isinstance(node, ast.If | ast.IfExp)
-    )
+def _is_a_step(binding: Binding) -> bool:
+    """Whether a name is given what it was and a constant: `n = n + 1`."""
+    value = binding.value
+    if not isinstance(value, ast.BinOp):
+        return False
+    steps = any(isinstance(part, ast.Constant) for part in (value.left, value.right))
+    return steps and binding.name in identifiers(ast.walk(value))
+
+
+def _measured(source: PythonSource) -> set[str]:
+    """Names whose length a branch of forward asks for."""
+    tests = [node.test for node in source.in_forward if isinstance(node, ast.If | ast.IfExp | ast.While)]
+    calls = [node for test in tests for node in ast.walk(test) if isinstance(node, ast.Call)]
+    return {name for call in calls if identifiers([call.func]) == {"len"} for name in identifiers(call.args)}
 
 
 def _streams(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:

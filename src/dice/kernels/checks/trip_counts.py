@@ -10,11 +10,13 @@ from dice.kernels.source.lexer import Token, partner, read_tokens
 from dice.kernels.source.macros import DEFINE
 
 _CONSTANT = re.compile(
-    r"\b(?:constexpr|const)\s+(?:static\s+)?(?:unsigned\s+)?(?:int|long|auto|size_t|std\s*::\s*size_t|u?int\d+_t)\s+(\w+)\s*=\s*([^;{}]+);"
+    r"\b(?:constexpr|const)\s+(?:static\s+)?(?:unsigned\s+)?(?:int|long|auto|size_t|std\s*::\s*size_t|u?int\d+_t)\s+(\w+)\s*=\s*([^;{}]{1,80});"
 )
 _SUM = re.compile(r"[\w\s+*/()-]+")
 _LONG = 80
 """Characters of a constant expression."""
+_LARGEST = 1 << 64
+"""No type of C++ holds more; products of products would grow without bounds."""
 
 
 def constants(source: CudaSource) -> dict[str, int]:
@@ -57,7 +59,7 @@ def evaluated(text: str, known: Mapping[str, int]) -> int | None:
                 return None
             product *= number
         total += product
-    return total
+    return total if total < _LARGEST else None
 
 
 def rounds(loop: Sequence[Token], known: Mapping[str, int]) -> int | None:

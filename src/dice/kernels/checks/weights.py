@@ -31,7 +31,7 @@ def passed_values(source: PythonSource, name: ast.Name) -> list[ast.expr]:
     if not isinstance(helper, ast.FunctionDef) or helper is source.forward or source.computes_names:
         return []
     places = positional_parameters(helper)
-    mentions = [node for node in source.nodes if helper.name in identifiers([node])]
+    mentions = source.mentions(helper.name)
     calls = [above for node in mentions if isinstance(above := source.parent(node), ast.Call) and above.func is node]
     simple = not helper.decorator_list and len(source.definitions(helper.name)) == 1 and not source.values(name.id)
     if not simple or name.id not in places or not calls or len(calls) < len(mentions):
@@ -50,12 +50,13 @@ def _is_weight(source: PythonSource, value: ast.expr) -> bool:
     if not (isinstance(value, ast.Name) and value.id == "self" and chain):
         return False
     made = source.values(chain[-1])
-    forward = set(source.in_forward)
     by_torch = all(
-        isinstance(item, ast.Call) and (source.dotted(item.func) or "").startswith("torch.nn.") and item not in forward
+        isinstance(item, ast.Call)
+        and (source.dotted(item.func) or "").startswith("torch.nn.")
+        and item not in source.in_forward
         for item in made
     )
-    return bool(made) and by_torch and not any(_writes(node, chain) for node in forward)
+    return bool(made) and by_torch and not any(_writes(node, chain) for node in source.in_forward)
 
 
 def _writes(node: ast.AST, chain: list[str]) -> bool:
@@ -87,17 +88,17 @@ def becomes_a_weight(source: PythonSource, draw: ast.Call) -> bool:
     else:
         registers = ast.unparse(made.func) == "self.register_buffer" and isinstance(statement, ast.Expr)
         name = source.text(made.args[0]) if registers and len(made.args) == 2 and not made.keywords else None
-    return name is not None and not _ALL_WEIGHTS & identifiers(source.live) and not _read_early(source, name)
+    all_seen = any(node in source.live for each in _ALL_WEIGHTS for node in source.mentions(each))
+    return name is not None and not all_seen and not _read_early(source, name)
 
 
 def _read_early(source: PythonSource, name: str) -> bool:
     """Whether an attribute is read outside forward's path by anything but `torch.nn.init`."""
-    forward = set(source.in_forward)
-    for node in source.live:
+    for node in source.mentions(name):
         stored = isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
-        if isinstance(node, ast.Attribute | ast.Call) and name in identifiers([node]) and not stored:
+        if isinstance(node, ast.Attribute | ast.Call) and node in source.live and not stored:
             above = source.parent(node)
             initialised = isinstance(above, ast.Call) and (source.dotted(above.func) or "").startswith("torch.nn.init.")
-            if node not in forward and not initialised:
+            if node not in source.in_forward and not initialised:
                 return True
     return False
