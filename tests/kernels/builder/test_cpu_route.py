@@ -442,6 +442,7 @@ def test_cub_and_thrust(libraries: ModuleType) -> None:
     outputs = libraries.device_algorithms(values)
     close(outputs[1], values.cumsum(0), 1e-3)
     assert torch.equal(outputs[2], values.sort(descending=True)[0])
+    assert libraries.largest(values.bfloat16()).tolist() == [float(values.bfloat16().max()), 1000.0]
 
 
 def test_a_function_may_be_called_as_one_of_cudas(load: Load) -> None:
