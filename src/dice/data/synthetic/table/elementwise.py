@@ -62,7 +62,8 @@ class Elementwise(Entry, ranks=(1, 2, 3, 4, 5)):
 
     def _of_one(self, b: Builder, x: Value) -> Value:
         self._refuse(x)
-        self.refuse_if(self.name == "signbit" and any(map(_is_negative_zero, b.all_probes)))  # of which `v < 0` is false
+        # `v < 0` is false of -0.0, whose sign bit is set
+        self.refuse_if(self.name == "signbit" and any(map(_is_negative_zero, b.all_probes)))
         self.refuse_if(self.name not in FOR_LARGE and self.check == "varies" and max(map(abs, x.probes)) > LARGE)
         numbers = {key: b.draw.number(low, high, step) for key, (_, low, high, step) in self.scalars.items()}
         self.refuse_if(not self._suits(b, x, list(numbers.values())))
