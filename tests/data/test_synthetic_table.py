@@ -126,6 +126,15 @@ def test_chains_are_as_deep_as_asked() -> None:
         with_changes(TABLE, depth=(1, 3))
 
 
+def test_no_sign_of_a_zero_is_asked_for() -> None:
+    """`torch.signbit` is true for -0.0, which rounding makes of -0.3, and the kernel's `v < 0.0f` is not."""
+    whole = ("ceil", "round", "trunc", "floor")
+    config = with_changes(TABLE, families=(*whole, "abs", "neg", "signbit", "to_float"), level_weights=(0, 1, 0))
+    found = [pair.origin["families"] for pair in pairs(config, 4, 300)]
+    assert not any("signbit" in names and set(names[: names.index("signbit")]) & {*whole[:3]} for names in found)
+    assert any("signbit" in names for names in found)
+
+
 LAYERS = with_changes(TABLE, plain=True, level_weights=(0, 1, 0), depth=(2, 4), layer_share=1.0, varied_programs=True)
 _LAYER = re.compile(r"nn\.(Linear|Conv\w+)\(")
 

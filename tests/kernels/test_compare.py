@@ -375,3 +375,8 @@ def test_floats_of_eight_bits_are_compared(protocol, dtype):
     assert compare_outputs(value, value.clone(), protocol).ok
     assert compare_outputs(value, other, protocol).status == "wrong_value"
     assert wrong_elements(value, other, protocol).nonzero().tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize("number", [1.0, -1, 1 << 70, True])
+def test_any_number_may_stand_for_a_scalar_of_unsigned_integers(number):
+    compare_outputs(torch.tensor(1, dtype=torch.uint64), number, "paper")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -19,6 +22,7 @@ from dice.errors import DiceError, HarnessError
 from dice.jsonl import read_jsonl
 from dice.manifest import manifest_path
 from dice.model.checkpoint import load_model
+from dice.training.checkpoints import Checkpoint, resume
 from dice.training.history import read_history
 from dice.training.rl import RlRun, rl
 from dice.training.rl_config import RlConfig
@@ -136,6 +140,32 @@ def test_a_full_disk_and_a_damaged_checkpoint_are_one_sentence(start, tmp_path):
     (folder / "step-00000002" / "checkpoint.json").write_text("{")
     with pytest.raises(DiceError, match=r"checkpoint\.json is damaged"):
         fresh.train()
+
+
+def test_whenever_a_save_ends_the_newest_checkpoint_is_whole(start, tmp_path, monkeypatch):
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    run, folder = RlRun(config(start, tmp_path / "run", keep_checkpoints=1)), tmp_path / "run" / "checkpoints"
+    run.save(1)
+    with monkeypatch.context() as patch, contextlib.suppress(KeyboardInterrupt):
+        patch.setattr(Path, "rename", killed)
+        run.save(1)
+    assert resume(tmp_path / "run", run.engine, run.identity) == Checkpoint(folder / "step-00000001", 1)
+    run.save(1)
+    assert [path.name for path in folder.iterdir()] == ["step-00000001"]
+
+    def half_gone(path: Path, ignore_errors: bool = False) -> None:
+        if path.name == "step-00000001":
+            (path / "state.pt").unlink()
+            killed()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", half_gone)
+        with pytest.raises(KeyboardInterrupt):
+            run.save(2)
+    shutil.rmtree(folder / "step-00000002")
+    assert resume(tmp_path / "run", run.engine, run.identity) is None
 
 
 def test_other_settings_do_not_resume(start, tmp_path):

@@ -108,7 +108,7 @@ def _failures(expected: Any, actual: Any, protocol: Protocol, where: str, errors
             if protocol == "paper" and expected.ndim == 0 and isinstance(actual, (bool, int, float)):
                 try:
                     actual = torch.tensor(actual, dtype=expected.dtype)
-                except (RuntimeError, ValueError, OverflowError):  # NaN, or a number that the type does not hold
+                except (RuntimeError, ValueError, OverflowError, TypeError):  # NaN, or what the type does not hold
                     yield "wrong_value", f"{where}: expected {expected.item()}, got {actual}"
                     return
             else:

@@ -117,7 +117,7 @@ def _parts(values: list[Any], where: str) -> Iterator[tuple[Any, ...]]:
     if isinstance(first, torch.Tensor) or (isinstance(first, int | float) and not isinstance(first, bool)):
         tensors = [_as_tensor(value, like=first) for value in values]
         if tensors[0].is_complex():
-            tensors = [torch.view_as_real(tensor.resolve_conj()) for tensor in tensors]
+            tensors = [torch.view_as_real(_complex(tensor).resolve_conj()) for tensor in tensors]
         if len({tensor.shape for tensor in tensors}) == 1 and tensors[0].numel():
             yield where, *tensors
     elif isinstance(first, list | tuple):
@@ -135,6 +135,11 @@ def _as_tensor(value: Any, like: Any) -> torch.Tensor:
         return torch.tensor(float(value), dtype=torch.float64)
     tensor = torch.as_tensor(value)
     return tensor if isinstance(like, torch.Tensor) or tensor.numel() != 1 else tensor.reshape(())
+
+
+def _complex(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor itself, or a real number, which may stand for a complex one."""
+    return tensor if tensor.is_complex() else tensor.to(torch.promote_types(tensor.dtype, torch.complex64))
 
 
 def _floors(dtype: torch.dtype) -> tuple[float, float]:

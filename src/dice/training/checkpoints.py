@@ -65,8 +65,8 @@ def save_checkpoint(
 ) -> None:
     """Write `out`/checkpoints/step-N through a temporary folder (every process its part), then drop all but `keep`.
 
-    `also` writes what else this process keeps into the temporary folder. Raises HarnessError when writing fails; earlier
-    checkpoints stay.
+    `also` writes what else this process keeps into the temporary folder. A whole checkpoint of that step stays as it is.
+    Raises HarnessError when writing fails; earlier checkpoints stay.
     """
     final = out / "checkpoints" / f"step-{step:08d}"
     partial = final.with_name(f".{final.name}.partial")
@@ -80,9 +80,13 @@ def save_checkpoint(
         _wait(engine)
         if engine.rank == 0:
             (partial / _META).write_text(json.dumps({"step": step, "identity": identity}) + "\n", encoding="utf-8")
-            shutil.rmtree(final, ignore_errors=True)
-            partial.rename(final)
+            if (final / _META).is_file():  # the same state: a kill between its end and the new name would leave none
+                shutil.rmtree(partial)
+            else:
+                shutil.rmtree(final, ignore_errors=True)
+                partial.rename(final)
             for old in sorted(final.parent.glob("step-*"))[:-keep]:
+                (old / _META).unlink(missing_ok=True)  # first: what is gone in part is no checkpoint
                 shutil.rmtree(old)
         _wait(engine)
     except (OSError, RuntimeError) as error:

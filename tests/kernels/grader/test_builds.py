@@ -92,3 +92,19 @@ def test_the_gpu_is_lent_while_something_is_built(known: bool, steps: list[str])
     builds.answer(REQUEST)
     assert lent == steps
     assert len(record.builds) == 1
+
+
+def test_the_wait_for_the_gpu_after_a_build_is_no_time_of_the_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    @contextmanager
+    def lend() -> Iterator[None]:
+        nonlocal now
+        yield
+        now += 10 * Limits().build_timeout_s  # others time their kernels
+
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    builds, record = builds_of(answer("compile_error"), SimpleNamespace(lent=lend))
+    for _ in range(2):
+        builds.answer(REQUEST)
+    assert record.phase_seconds["build"] == 0.0

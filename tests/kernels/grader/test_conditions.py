@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from execution import NoBuilder, job
+from execution import NoBuilder, job, program
 
 from dice.errors import DiceError
 from dice.kernels.conditions.table import CONDITIONS, chosen
@@ -367,4 +367,19 @@ def test_which_of_equal_values_comes_first_is_open(executor: Executor) -> None:
     assert robust.status == "correct", robust.message
     assert {name for name, one in found.items() if one.outcome == "undefined"} >= {"zeros", "constant", "one_nan"}
     wrong, _ = verdicts(executor, other.replace("* 2.0", "* 2.0 + bool((x < 0).all())"), TOPK)
+    assert wrong.status == "wrong_value"
+
+
+@pytest.mark.parametrize(
+    ("forward", "other"), [("(x * x).mean()", "(x * x).mean().item()"), ("torch.complex(x, x).sum() * 0 + 1", "1.0")]
+)
+def test_a_number_in_the_place_of_a_tensor_is_compared_as_one(
+    fork_server: ForkServer, forward: str, other: str
+) -> None:
+    """NaN and all."""
+    judging = Judging(protocols=("robust",), seed=7)
+    with Executor(fork_server, NoBuilder(), "cpu", judging=judging) as executor:
+        (right,) = executor.verify(job(program("ModelNew", "", other), program("Model", "", forward)))
+        (wrong,) = executor.verify(job(program("ModelNew", "", f"1.01 * {other}"), program("Model", "", forward)))
+    assert right.status == "correct", right.message
     assert wrong.status == "wrong_value"

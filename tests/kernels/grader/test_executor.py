@@ -542,3 +542,13 @@ def test_of_two_recorded_calls_the_busier_one_counts() -> None:
     assert busier({}, little) == little
     again = {"aten::sub": OpUse(count=1, elements=20)}
     assert busier(much, again) == again  # the announced one, which comes last
+
+
+def test_prebuilding_leaves_what_went_wrong_here_to_the_executor(
+    fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("dice.kernels.grader.executor.prebuild_candidate", full)
+    assert Prebuilder(fork_server, NoBuilder(), "cuda", Limits(), BOTH).prebuild(job(BUILDS)) is None

@@ -96,3 +96,16 @@ def test_timings_that_wait_are_done_together(tmp_path: Path) -> None:
         askers.remove(asker)
         asker.end()
     slot.close()
+
+
+def test_a_slot_that_is_lent_twice_comes_back_once(tmp_path: Path) -> None:
+    """A candidate may ask for a build, for which the slot is lent, while it is lent already."""
+    slot = GpuSlot("gpu", tmp_path)
+    with slot.shared():
+        with slot.lent():
+            with slot.lent():
+                assert is_free(tmp_path)
+            assert is_free(tmp_path), "two processes that wait for each other"
+        assert not is_free(tmp_path)
+    assert is_free(tmp_path)
+    slot.close()

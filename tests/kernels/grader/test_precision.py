@@ -15,6 +15,7 @@ CUT = "(lambda v: (v.contiguous().view(torch.int32) & -65536).view(torch.float32
 HALF = "(lambda v: v.to(getattr(torch, 'flo' + 'at16')).float())"
 FAINT = "0.1 * x[:, :8] + 0.01 * torch.tanh({})"
 SQUARES = "(x * x).mean()"
+NORM = "nn.functional.layer_norm(x, (24,)) * 1e-3"
 
 
 def lowered(plain_executor: Executor, init: str, forward: str, other: str) -> list[str]:
@@ -88,3 +89,19 @@ def test_elements_tell_where_the_reference_follows_the_exact_change() -> None:
     assert _followed(before, after).tolist() == [True, False]
     away = called(expected, exact, [1 - change, 1 - change / 4, 1.0, 1.0, 1.0])
     assert _followed(before, away).tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("forward", "other"),
+    [
+        (SQUARES, f"{SQUARES}.item()"),
+        (f"{{'a': x.relu(), 'b': {NORM}}}", f"{{'b': {NORM}, 'a': x.relu()}}"),
+    ],
+    ids=["a number for a tensor", "another order of keys"],
+)
+def test_outputs_that_paper_takes_in_another_form(plain_executor: Executor, forward: str, other: str) -> None:
+    found = plain_executor.verify(
+        job(program("ModelNew", "", other, inputs=INPUTS), program("Model", "", forward, inputs=INPUTS))
+    )
+    assert found[0].functional_status == "correct"
+    assert {each.name for verdict in found for each in verdict.deception} == {"no_custom_kernel"}

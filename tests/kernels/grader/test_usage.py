@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 import torch
 from execution import job, program
 
 from dice.kernels.grader.executor import Executor
-from dice.kernels.grader.reference import Reference
-from dice.kernels.grader.usage import fixed_weights, is_constant, is_fixed, is_twin
+from dice.kernels.grader.reference import Reference, Trial
+from dice.kernels.grader.usage import _folds_when_made, fixed_weights, is_constant, is_fixed, is_twin
 
 
 @pytest.mark.parametrize(
@@ -170,3 +173,20 @@ def assumed(executor: Executor, candidate: str, problem: str) -> bool:
     _, strict = executor.verify(job(candidate, problem))
     assert strict.functional_status == "correct", strict.message
     return "assumed_constant" in {each.name for each in strict.deception}
+
+
+def test_the_cpu_is_asked_before_a_gpu_computes_with_what_a_candidate_says_of_its_state() -> None:
+    """An index beyond a table ends the process that asks a GPU."""
+    code = program("Model", "self.register_buffer('i', torch.zeros(3, dtype=torch.long))", "x[self.i]")
+    reference = Reference("level1/1", code, torch.device("cpu"))
+    inputs = reference.inputs(0)
+    run: Any = SimpleNamespace(
+        place=SimpleNamespace(device=torch.device("cuda")),
+        reference=reference,
+        weights_seed=0,
+        last=Trial(inputs, 0, reference.run(reference.model(0), inputs, 0)),
+        construct=lambda *_, **__: None,
+        ask=lambda *_: None,
+        fetch=lambda *_: {"i": torch.full((3,), 1 << 20)},
+    )
+    assert not _folds_when_made(run, reference.model(0))

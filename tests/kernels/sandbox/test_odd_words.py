@@ -20,8 +20,10 @@ from dice.kernels.grader.executor import Executor
 from dice.kernels.records.job import Judging
 from dice.kernels.records.verdict import Verdict
 from dice.kernels.records.verdict_store import VerdictStore
+from dice.kernels.sandbox.channel import ChannelGarbage
 from dice.kernels.sandbox.fork_server import ForkServer
 from dice.kernels.sandbox.messages import MAX_DEPTH, MAX_PARTS, Malformed, parse_message
+from dice.kernels.sandbox.replies import Mixed, TimedCall, read_reply
 from dice.kernels.sandbox.values import MAX_DEPTH as MAX_VALUE_DEPTH
 from dice.kernels.sandbox.values import lay_out
 
@@ -209,3 +211,17 @@ def test_a_line_holds_every_text() -> None:
     line = to_line(row).encode()
     assert b"\n" not in line
     assert json.loads(line) == row
+
+
+def test_pieces_without_a_kind_are_garbage() -> None:
+    message = {"ok": True, "pieces": {"apart": 1}, "staged": None, "joined": False}
+    with pytest.raises(ChannelGarbage, match="pieces"):
+        read_reply(message, Mixed)
+
+
+def test_no_time_is_so_short_that_a_ratio_to_it_is_infinite() -> None:
+    names = ("event_ms", "in_process_ms", "drain_ms", "launch_ms")
+    message = {"ok": True, "times": dict.fromkeys(names, 5e-324) | {"queued": True}}
+    reply = read_reply(message, TimedCall)
+    assert isinstance(reply, TimedCall)
+    assert reply.times.event_ms == reply.times.launch_ms == 0.0

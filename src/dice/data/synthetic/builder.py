@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -289,6 +289,11 @@ class Builder:
         if check == "steps":
             return all(map(math.isfinite, after)) and len(set(after)) > 1
         return effective(before, after) if self.draw.tiny else effective(before, after, min(5, distinct(before)), 2)
+
+    @property
+    def all_probes(self) -> Iterator[float]:
+        """Typical elements of all results so far."""
+        return (probe for step in self.steps for probe in step.out.probes)
 
     def result_is_dead(self) -> bool:
         """Whether an input or a step does not reach the result."""

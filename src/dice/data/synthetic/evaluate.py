@@ -10,16 +10,25 @@ from statistics import NormalDist
 
 _AS_IN_PYTHON = (
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2",
-    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "lgamma", "fabs", "floor", "ceil", "trunc", "fmod",
-    "copysign", "hypot",
+    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "lgamma", "fabs", "fmod", "copysign", "hypot",
 )  # fmt: skip
+
+
+def _signed(whole: Callable[[float], int]) -> Callable[[float], float]:
+    """A function to whole numbers with the zeros of C: -0.3 is rounded to -0.0."""
+    return lambda x: math.copysign(whole(x), x)
+
+
 _FUNCTIONS: dict[str, Callable[..., float]] = {
     **{f"{name}f": getattr(math, name) for name in _AS_IN_PYTHON},
     **{name: getattr(math, name) for name in ("isnan", "isinf", "isfinite")},
     "fmaxf": max,
     "fminf": min,
     "powf": pow,
-    "rintf": round,
+    "floorf": _signed(math.floor),
+    "ceilf": _signed(math.ceil),
+    "truncf": _signed(math.trunc),
+    "rintf": _signed(round),
     "rsqrtf": lambda x: 1 / math.sqrt(x),
     "erfinvf": lambda x: NormalDist().inv_cdf((x + 1) / 2) * math.sqrt(0.5),
 }

@@ -151,7 +151,7 @@ class Arg:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Running sum or product along R of [rows / inner, R, inner]. `how`: sum, prod or max."""
+    """Running reduction along R of [rows / inner, R, inner]. `how`: sum, prod, max or min. `reverse`: from the end."""
 
     how: str
     sizes: dict[str, str]

@@ -21,7 +21,7 @@ from dice.kernels.grader.facts import add_notes, take_facts
 from dice.kernels.grader.launches import Launches
 from dice.kernels.grader.place import Place
 from dice.kernels.grader.record import Record
-from dice.kernels.grader.reference import Reference, Seeds, Trial
+from dice.kernels.grader.reference import Reference, Seeds, Trial, in_order_of
 from dice.kernels.records.evidence import Phase, RunEvidence
 from dice.kernels.records.verdict import Stage
 from dice.kernels.sandbox import gpu_buffer
@@ -302,12 +302,12 @@ class CandidateRun:
         return all(build.launches != "unknown" for build in self.record.builds if build.status == "built")
 
     def fetch(self, offer: Offer, like: Any) -> Any:
-        """Copy the values that the candidate offers. `like`: the right ones, or those of other inputs. Raises
-        CandidateFailure for what is far larger than those."""
+        """Copy the values that the candidate offers, with dictionaries in the order of those of `like`: the right ones, or
+        those of other inputs. Raises CandidateFailure for what is far larger than those."""
         right = sum(tensor.numel() * tensor.element_size() for tensor in tensors_of(like))
         with self.record.phase("fetch"):
             limit_s = self.left_s(self.place.limits.forward_timeout_s)
-            return self.session.fetch(offer, 2 * right + _SPARE_BYTES, limit_s, self.place.device)
+            return in_order_of(like, self.session.fetch(offer, 2 * right + _SPARE_BYTES, limit_s, self.place.device))
 
     def take_turns(self, turn: Turn) -> None:
         """Set the order in which the CPU back end's threads run from now on."""

@@ -170,7 +170,7 @@ def _try(run: CandidateRun, condition: Condition, seed: int, draws: _Draws) -> C
         with _turn(run, condition.turn):
             run.send("inputs", inputs, strides=strides_of(inputs) if condition.keeps_strides else None)
             reply = run.forward(forward_seed)
-            outline = compare_outputs(truth.expected, reply.outline.value, "paper")
+            outline = compare_outputs(_unvalued(truth.expected), _unvalued(reply.outline.value), "paper")
             if not outline.ok:
                 return _result(condition, seed, "broken", outline.message, outline.status)
             actual = run.fetch(reply, truth.expected)
@@ -188,6 +188,17 @@ def _try(run: CandidateRun, condition: Condition, seed: int, draws: _Draws) -> C
     if condition is SHORTER and found.defined:
         draws.shorten(inputs)
     return _result(condition, seed, "right" if found.defined else "undefined")
+
+
+def _unvalued(outputs: Any) -> Any:
+    """Outputs with 1 for each number: `disagreement` looks at its value, which may be NaN."""
+
+    def one(leaf: Any) -> Any:
+        if torch.is_tensor(leaf):
+            return leaf if leaf.dim() or leaf.dtype == torch.bool else torch.ones_like(leaf)
+        return 1.0 if isinstance(leaf, int | float) and not isinstance(leaf, bool) else leaf
+
+    return tree_map(one, outputs)
 
 
 def _tells_the_choice(run: CandidateRun, inputs: list[Any], forward_seed: int) -> bool:

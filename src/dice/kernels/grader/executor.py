@@ -192,7 +192,7 @@ class Prebuilder:
         (judging, lent), *others = runs(job, self._place.judging)
         try:
             record = prebuild_candidate(self._place, job, lent)
-        except (HarnessError, DiceError, OSError):
+        except (*_HOST_ERRORS, DiceError):
             return None
         if record is None or not self._is_final or others:  # other runs may end otherwise
             return None

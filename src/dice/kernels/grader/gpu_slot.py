@@ -43,16 +43,19 @@ class GpuSlot:
 
     @contextlib.contextmanager
     def lent(self) -> Iterator[None]:
-        """Release the lock while this holder leaves the GPU idle, then take it again in the same mode."""
+        """Release the lock while this holder leaves the GPU idle, then take it again in the same mode. Within another
+        `lent` nothing happens: it is released already, and taken too early it would be waited for twice."""
         kind = self._held
         if kind is None:
             yield
             return
+        self._held = None
         self._release()
         try:
             yield
         finally:
             self._take(kind)
+            self._held = kind
 
     @contextlib.contextmanager
     def _hold(self, kind: int) -> Iterator[None]:

@@ -85,13 +85,8 @@ def observe(run: CandidateRun) -> None:
                 run.record.notes.append(ADVANCES)
             else:
                 evidence.experiments.append(_repeated(run, first))
-            by_reference = changed(trial.inputs, own)
-            run.inputs_change = bool(by_reference)
-            evidence.mutated_inputs = sorted(
-                index
-                for index in changed(trial.inputs, after)
-                if index not in by_reference or not compare_outputs(own[index], after[index], _satisfied(run)).ok
-            )
+            run.inputs_change = bool(changed(trial.inputs, own))
+            evidence.mutated_inputs = mutated(trial.inputs, own, after, _satisfied(run))
             if run.names_narrow_types:
                 evidence.rounding = rounding(run, trial, first)
         run.take(reply.facts)
@@ -108,6 +103,19 @@ def _advances(run: CandidateRun, trial: Trial, again: Any) -> bool:
         return False
     run.reference.forget()
     return not compare_outputs(expected_outputs(run, trial.inputs, trial.forward_seed), again, "strict").ok
+
+
+def mutated(inputs: list[Any], own: list[Any], after: Any, protocol: Protocol) -> list[int]:
+    """Indices of the inputs that the candidate left otherwise than the reference. `own`: what the reference made of them;
+    `after`: what the candidate says that it has, of any structure."""
+    fits = isinstance(after, list | tuple) and len(after) == len(own)
+    theirs = list(after) if fits else [None] * len(own)
+    by_reference = changed(inputs, own)
+    return sorted(
+        index
+        for index in changed(inputs, theirs)
+        if index not in by_reference or not compare_outputs(own[index], theirs[index], protocol).ok
+    )
 
 
 def count_poison(expected: Any, actual: Any) -> int:

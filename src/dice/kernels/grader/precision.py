@@ -165,7 +165,9 @@ def _fp32(outputs: Any) -> list[int]:
 
 def _sample(outputs: Any, chosen: list[int], device: torch.device) -> torch.Tensor:
     leaves = tree_leaves(outputs)
-    flat = [leaves[index].detach().to(device).reshape(-1) for index in chosen]
+    flat = [
+        torch.as_tensor(leaves[index]).detach().to(device).reshape(-1) for index in chosen
+    ]  # `paper` takes a number
     return torch.cat([torch.empty(0, device=device), *(leaf[:: -(-leaf.numel() // _MOST)] for leaf in flat)]).double()
 
 

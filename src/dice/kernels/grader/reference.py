@@ -214,6 +214,15 @@ def like(value: Any, other: Any) -> Any:
     return tree_unflatten(cast, tree_structure(other))
 
 
+def in_order_of(other: Any, value: Any) -> Any:
+    """`value` with the keys of its dictionaries in the order of those of `other`: so are its leaves."""
+    if isinstance(other, dict) and isinstance(value, dict) and other.keys() == value.keys():
+        return {key: in_order_of(part, value[key]) for key, part in other.items()}
+    if isinstance(other, list | tuple) and type(value) in (list, tuple) and len(other) == len(value):
+        return type(value)(in_order_of(*pair) for pair in zip(other, value, strict=True))
+    return value
+
+
 def to_device(value: Any, device: torch.device | None) -> Any:
     """A copy of a nested value with its tensors on `device`; None: on the device of each."""
     if isinstance(value, torch.Tensor):

@@ -18,7 +18,8 @@ MOST_FACTS = 10_000
 """Of one kind; what a candidate does more often than that is known well enough."""
 Most = AfterValidator(lambda items: items[:MOST_FACTS])
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
-Milliseconds = Annotated[float, Field(ge=0, le=1e9)]
+Milliseconds = Annotated[float, Field(ge=0, le=1e9), AfterValidator(lambda ms: ms if ms >= 1e-6 else 0.0)]
+"""No clock shows less than a nanosecond, and a ratio to less may be infinite."""
 
 
 class _Said(BaseModel):
@@ -129,7 +130,7 @@ class Traces(_Said):
 class Mixed(_Said):
     """How the memory that kernels are led to follows two elements of an input (`dice.kernels.candidate.mixing`)."""
 
-    pieces: dict[Literal["apart", "mixed", "sided", "shared", "lost"], Count] | None
+    pieces: Annotated[dict[Literal["apart", "mixed", "sided", "shared", "lost"], Count], Field(min_length=5)] | None
     """Without kernels; None where they are led to no memory."""
     staged: Count | None
     """With kernels: words that follow both elements before a launch, though no earlier launch left any; None where one may

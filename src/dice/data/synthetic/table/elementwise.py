@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -61,6 +62,8 @@ class Elementwise(Entry, ranks=(1, 2, 3, 4, 5)):
 
     def _of_one(self, b: Builder, x: Value) -> Value:
         self._refuse(x)
+        # `v < 0` is false of -0.0, whose sign bit is set
+        self.refuse_if(self.name == "signbit" and any(map(_is_negative_zero, b.all_probes)))
         self.refuse_if(self.name not in FOR_LARGE and self.check == "varies" and max(map(abs, x.probes)) > LARGE)
         numbers = {key: b.draw.number(low, high, step) for key, (_, low, high, step) in self.scalars.items()}
         self.refuse_if(not self._suits(b, x, list(numbers.values())))
@@ -108,6 +111,10 @@ class Elementwise(Entry, ranks=(1, 2, 3, 4, 5)):
             return b.suits(x.probes, [self.of(value, *numbers) for value in x.probes], self.check)
         except (ValueError, OverflowError, ZeroDivisionError):
             return False
+
+
+def _is_negative_zero(number: float) -> bool:
+    return number == 0 and math.copysign(1.0, number) < 0
 
 
 FOR_LARGE = ("scale", "divide", "affine", "neg", "log1p_abs", "sqrt_abs", "asinh", "relu", "abs", "clamp_min")

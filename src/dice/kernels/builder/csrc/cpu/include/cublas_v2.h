@@ -81,6 +81,12 @@ DICE_CPU_INLINE Matrix vector(const void* data, int type, int64_t n, int64_t ste
     const char* first = static_cast<const char*>(data) + (step < 0 ? (1 - n) * step * size : 0);
     return {first, type, n, 1, step, 1, 0};
 }
+// The same rows from the last one on. What is read may have negative steps, what is written may not.
+DICE_CPU_INLINE Matrix backward(Matrix m, int64_t size) {
+    if (m.rows > 0) m.data = static_cast<const char*>(m.data) + (m.rows - 1) * m.row * size;
+    m.row = -m.row;
+    return m;
+}
 DICE_CPU_INLINE cublasStatus_t blas(int status) { return static_cast<cublasStatus_t>(status); }
 DICE_CPU_INLINE int scalar_of(int compute, int c_type) {
     switch (compute) {
@@ -88,6 +94,7 @@ DICE_CPU_INLINE int scalar_of(int compute, int c_type) {
         case CUBLAS_COMPUTE_64F: case CUBLAS_COMPUTE_64F_PEDANTIC: return CUDA_R_64F;
         case CUBLAS_COMPUTE_32I: case CUBLAS_COMPUTE_32I_PEDANTIC: return CUDA_R_32I;
         case CUDA_R_16F: return CUDA_R_16F;  // GemmEx once took a cudaDataType here
+        case CUDA_R_32I: return CUDA_R_32I;
         case CUDA_R_64F: return c_type == CUDA_R_64F ? CUDA_R_64F : CUDA_R_32F;
         default: return CUDA_R_32F;
     }
@@ -189,7 +196,7 @@ DICE_CPU_INLINE cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublas
         return CUBLAS_STATUS_SUCCESS;                                                                                                             \
     }                                                                                                                                             \
     DICE_CPU_INLINE cublasStatus_t cublas##letter##scal(cublasHandle_t, int n, const T* alpha, T* x, int incx) {                                  \
-        for (int64_t i = 0; i < n; ++i) x[i * incx] *= *alpha;                                                                                    \
+        for (int64_t i = 0; incx > 0 && i < n; ++i) x[i * incx] *= *alpha;                                                                        \
         return CUBLAS_STATUS_SUCCESS;                                                                                                             \
     }                                                                                                                                             \
     DICE_CPU_INLINE cublasStatus_t cublas##letter##dot(cublasHandle_t, int n, const T* x, int incx, const T* y, int incy, T* result) {            \
@@ -199,36 +206,39 @@ DICE_CPU_INLINE cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublas
     }                                                                                                                                             \
     DICE_CPU_INLINE cublasStatus_t cublas##letter##nrm2(cublasHandle_t, int n, const T* x, int incx, T* result) {                                 \
         double sum = 0;                                                                                                                           \
-        for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i * incx]) * x[i * incx];                                                    \
+        for (int64_t i = 0; incx > 0 && i < n; ++i) sum += static_cast<double>(x[i * incx]) * x[i * incx];                                        \
         return *result = static_cast<T>(sqrt(sum)), CUBLAS_STATUS_SUCCESS;                                                                        \
     }                                                                                                                                             \
     DICE_CPU_INLINE cublasStatus_t cublas##letter##asum(cublasHandle_t, int n, const T* x, int incx, T* result) {                                 \
         double sum = 0;                                                                                                                           \
-        for (int64_t i = 0; i < n; ++i) sum += fabs(static_cast<double>(x[i * incx]));                                                            \
+        for (int64_t i = 0; incx > 0 && i < n; ++i) sum += fabs(static_cast<double>(x[i * incx]));                                                \
         return *result = static_cast<T>(sum), CUBLAS_STATUS_SUCCESS;                                                                              \
     }                                                                                                                                             \
     DICE_CPU_INLINE cublasStatus_t cublasI##i_letter##amax(cublasHandle_t, int n, const T* x, int incx, int* result) {                            \
         int64_t best = 0;                                                                                                                         \
-        for (int64_t i = 1; i < n; ++i)                                                                                                           \
+        for (int64_t i = 1; incx > 0 && i < n; ++i)                                                                                               \
             if (fabs(static_cast<double>(x[i * incx])) > fabs(static_cast<double>(x[best * incx]))) best = i;                                     \
-        return *result = n > 0 ? static_cast<int>(best + 1) : 0, CUBLAS_STATUS_SUCCESS;                                                           \
+        return *result = n > 0 && incx > 0 ? static_cast<int>(best + 1) : 0, CUBLAS_STATUS_SUCCESS;                                               \
     }                                                                                                                                             \
     DICE_CPU_INLINE cublasStatus_t cublasI##i_letter##amin(cublasHandle_t, int n, const T* x, int incx, int* result) {                            \
         int64_t best = 0;                                                                                                                         \
-        for (int64_t i = 1; i < n; ++i)                                                                                                           \
+        for (int64_t i = 1; incx > 0 && i < n; ++i)                                                                                               \
             if (fabs(static_cast<double>(x[i * incx])) < fabs(static_cast<double>(x[best * incx]))) best = i;                                     \
-        return *result = n > 0 ? static_cast<int>(best + 1) : 0, CUBLAS_STATUS_SUCCESS;                                                           \
+        return *result = n > 0 && incx > 0 ? static_cast<int>(best + 1) : 0, CUBLAS_STATUS_SUCCESS;                                               \
     }                                                                                                                                             \
     DICE_CPU_INLINE cublasStatus_t cublas##letter##gemv(cublasHandle_t, cublasOperation_t op, int m, int n, const T* alpha, const T* a, int lda, const T* x, int incx, \
                                                         const T* beta, T* y, int incy) {                                                          \
         constexpr int type = dice_cpu::data_type<T>();                                                                                            \
+        if (m < 0 || n < 0 || lda < m || incx == 0 || incy == 0) return CUBLAS_STATUS_INVALID_VALUE;                                              \
         const int rows = op == CUBLAS_OP_N ? m : n, columns = op == CUBLAS_OP_N ? n : m;                                                          \
-        const dice_cpu::Matrix ma = dice_cpu::operand(op, a, type, rows, columns, lda), mx = dice_cpu::vector(x, type, columns, incx, sizeof(T)), \
-                               my = dice_cpu::vector(y, type, rows, incy, sizeof(T));                                                             \
+        const dice_cpu::Matrix mx = dice_cpu::vector(x, type, columns, incx, sizeof(T));                                                          \
+        dice_cpu::Matrix ma = dice_cpu::operand(op, a, type, rows, columns, lda), my = dice_cpu::vector(y, type, rows, incy, sizeof(T));          \
+        if (incy < 0) ma = dice_cpu::backward(ma, sizeof(T)), my = dice_cpu::backward(my, sizeof(T));                                             \
         return dice_cpu::blas(dice_cpu_gemm(&ma, &mx, &my, 1, alpha, beta, type));                                                                \
     }                                                                                                                                             \
     DICE_CPU_INLINE cublasStatus_t cublas##letter##ger(cublasHandle_t, int m, int n, const T* alpha, const T* x, int incx, const T* y, int incy, T* a, int lda) { \
         constexpr int type = dice_cpu::data_type<T>();                                                                                            \
+        if (m < 0 || n < 0 || lda < m || incx == 0 || incy == 0) return CUBLAS_STATUS_INVALID_VALUE;                                              \
         const T one = 1;                                                                                                                          \
         const dice_cpu::Matrix mx = dice_cpu::vector(x, type, m, incx, sizeof(T)), my = dice_cpu::transposed(dice_cpu::vector(y, type, n, incy, sizeof(T))), \
                                ma = dice_cpu::stored(a, type, m, n, lda);                                                                         \
@@ -241,8 +251,9 @@ DICE_CPU_INLINE cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublas
         return dice_cpu::blas(dice_cpu_geam(&ma, &mb, &mc, alpha, beta, type));                                                                   \
     }                                                                                                                                             \
     DICE_CPU_INLINE cublasStatus_t cublas##letter##dgmm(cublasHandle_t, cublasSideMode_t side, int m, int n, const T* a, int lda, const T* x, int incx, T* c, int ldc) { \
+        const int64_t first = incx < 0 ? (int64_t{1} - (side == CUBLAS_SIDE_LEFT ? m : n)) * incx : 0;                                            \
         for (int64_t j = 0; j < n; ++j)                                                                                                           \
-            for (int64_t i = 0; i < m; ++i) c[i + j * ldc] = a[i + j * lda] * x[(side == CUBLAS_SIDE_LEFT ? i : j) * incx];                       \
+            for (int64_t i = 0; i < m; ++i) c[i + j * ldc] = a[i + j * lda] * x[first + (side == CUBLAS_SIDE_LEFT ? i : j) * incx];               \
         return CUBLAS_STATUS_SUCCESS;                                                                                                             \
     }                                                                                                                                             \
     DICE_CPU_INLINE cublasStatus_t cublas##letter##syrk(cublasHandle_t, cublasFillMode_t fill, cublasOperation_t op, int n, int k, const T* alpha, const T* a, int lda, \

@@ -21,7 +21,7 @@ struct __nv_bfloat16 {
     unsigned short __x;
     __nv_bfloat16() = default;
     constexpr __nv_bfloat16(const __nv_bfloat16_raw& raw) : __x(raw.x) {}
-    __nv_bfloat16(const c10::BFloat16& x) : __x(x.x) {}
+    explicit __nv_bfloat16(const c10::BFloat16& x) : __x(x.x) {}  // as c10 has it: or `a > b` is ambiguous
     operator c10::BFloat16() const { return c10::BFloat16(__x, c10::BFloat16::from_bits()); }
     operator __nv_bfloat16_raw() const { return {__x}; }
 #ifndef __CUDA_NO_BFLOAT16_CONVERSIONS__

@@ -20,7 +20,10 @@ at::ScalarType scalar_type(int type) {
     }
 }
 
+// A copy where steps are negative, which PyTorch's strides cannot be.
 at::Tensor view(const Matrix& m, int64_t batches) {
+    if (m.row < 0) return view(dice_cpu::backward(m, static_cast<int64_t>(c10::elementSize(scalar_type(m.type)))), batches).flip(1);
+    if (m.column < 0) return view(dice_cpu::transposed(m), batches).transpose(1, 2);
     return at::from_blob(const_cast<void*>(m.data), {batches, m.rows, m.columns}, {m.batch, m.row, m.column}, scalar_type(m.type));
 }
 
@@ -43,9 +46,11 @@ at::ScalarType accumulator(at::ScalarType type) {
 template <class Body>
 int status_of(const Body& body) { return dice_cpu::runs(body) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE; }
 
+// Integers are scaled in double, which holds them all.
 void blend(const at::Tensor& c, const at::Tensor& product, double alpha, double beta) {
-    at::Tensor result = alpha == 1 ? product : product * alpha;
-    if (beta != 0) result = result + c.to(product.scalar_type()) * beta;
+    at::Tensor result = product.scalar_type() == at::kInt ? product.to(at::kDouble) : product;
+    if (alpha != 1) result = result * alpha;
+    if (beta != 0) result = result + c.to(result.scalar_type()) * beta;
     c.copy_(result);
 }
 

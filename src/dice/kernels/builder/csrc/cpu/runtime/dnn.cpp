@@ -251,7 +251,7 @@ int dice_cpu_fill(const cudnnTensorStruct* yd, void* y, const void* value, int s
     return status_of([&] {
         const at::Tensor out = view(yd, y);
         if (scale != 0) out.mul_(factor(value, yd->type));
-        else out.fill_(factor(value, yd->type));
+        else out.fill_(at::from_blob(const_cast<void*>(value), {}, out.options()));  // a value of the tensor's own type
     });
 }
 }

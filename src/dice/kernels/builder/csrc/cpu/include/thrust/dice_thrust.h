@@ -31,7 +31,8 @@ template <class T> T* raw_pointer_cast(const T* p) { return const_cast<T*>(p); }
 template <class T> struct device_vector : std::vector<T> {
     using std::vector<T>::vector;
     using std::vector<T>::operator=;
-    template <class V> device_vector(const V& other) : std::vector<T>(other.begin(), other.end()) {}
+    template <class V, class = decltype(std::declval<const V&>().begin())>  // no number: that is a size
+    device_vector(const V& other) : std::vector<T>(other.begin(), other.end()) {}
     device_vector(const std::vector<T>& other) : std::vector<T>(other) {}
 };
 template <class T> using host_vector = std::vector<T>;
