@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 import torch
 
+from dice.kernels.grader import speed
 from dice.kernels.grader.speed import Measurement
 from dice.kernels.records.evidence import RunEvidence
 from dice.kernels.sandbox.launch_ledger import Reading
 from dice.kernels.sandbox.replies import Done, Times
+from dice.kernels.timing import disagree
 
 
 class Run:
@@ -159,3 +161,43 @@ def test_papers_timed_calls_get_new_values_at_the_same_address(
     assert run.record.speedup["paper"].median == 2.0
     assert run.evidence.timed_launches == 3
     assert timed_asleep == [True] * 40  # no process of the candidate runs beside the reference
+
+
+class Host:
+    """A host with a clock of its own: a request waits for a processor now and then, the calls of a series take their time."""
+
+    def __init__(self, own_ms: float, true_ms: float, stalls_ms: float) -> None:
+        self.own_ms, self.true_ms, self.stalls_ms = own_ms, true_ms, stalls_ms
+        self.now_s, self.requests = 0.0, []
+        self.counts_launches = False
+        self.ledger = SimpleNamespace(deal=lambda: None)
+
+    def ask(self, op: str, kind: type, calls: int, **request: Any) -> Any:
+        self.requests.append(calls)
+        self.now_s += (self.stalls_ms + calls * self.true_ms) / 1e3
+        one = Times(event_ms=0.01, in_process_ms=self.own_ms, drain_ms=0.0, launch_ms=0.0, queued=False)
+        return SimpleNamespace(times=[one] * calls)
+
+
+@pytest.mark.parametrize(
+    ("own_ms", "true_ms", "stalls_ms", "series", "patched"),
+    [
+        (0.064, 0.09, 0.0, 1, False),
+        (0.064, 0.09, 12.0, 5, False),  # 20 calls: 0.69 ms each by the host's clock; 320 calls: 0.13 ms
+        (0.27, 0.30, 14.0, 4, False),
+        (0.064, 0.40, 0.0, 7, True),  # 1,280 calls last longer than half a second
+        (0.064, 0.40, 12.0, 7, True),
+        (20.0, 31.0, 12.0, 1, True),
+    ],
+)
+def test_a_loaded_host_is_no_patched_clock(
+    own_ms: float, true_ms: float, stalls_ms: float, series: int, patched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch, host = object.__new__(Measurement), Host(own_ms, true_ms, stalls_ms)
+    watch.run, watch.empty_ms, watch.clocked = host, [0.0], None  # type: ignore[assignment]
+    monkeypatch.setattr(speed.time, "perf_counter", lambda: host.now_s)
+    first = watch.clocked_series(20)
+    assert host.requests == [20 << number for number in range(series)]
+    assert len(first.event_ms) == 20
+    assert watch.clocked is not None
+    assert disagree(own_ms, watch.clocked.host_ms) == patched

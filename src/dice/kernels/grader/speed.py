@@ -47,8 +47,9 @@ _PARTS = 4
 """Parts of the paper protocol's timed calls. The inputs get new values before each, and its last output is checked."""
 _TWO_PARTS_BYTES = 256 << 20
 """Above this size of the inputs there are two parts: values for all of them are drawn ahead, and held at once."""
-_SERIES_TRIES = 3
-"""Series that are requested before a difference between the two clocks counts: the host may stall between two calls."""
+_LONGEST_SERIES_MS = 500.0
+"""A series that lasts so long by the grader's clock is not repeated with more calls: what a loaded host adds to a request, a
+few slices of its scheduler, no longer counts in it."""
 _HOST_PAUSE_S, _HOST_CALLS = 0.2, 16
 """Before a candidate counts as host-bound: wait so long, then make so many calls, enough for the lower decile."""
 _INPUT_BYTES = 2 << 30
@@ -188,10 +189,11 @@ class Measurement:
 
     def clocked_series(self, calls: int, seed: int = 0) -> _Series:
         """A series on slot 0, by which the two clocks are compared. Where they disagree, that may be the host, which stalled
-        in a request: it weighs less in the longer series that are compared then, up to `_SERIES_TRIES` in all."""
+        in a request: it weighs less in the longer series that are compared then, up to `_LONGEST_SERIES_MS`. The first
+        series is returned, the last one's clocks are kept."""
         empty_ms = statistics.median(self.empty_ms)
         first = self.clocked = self.candidate_series(0, calls, seed)
-        for _ in range(_SERIES_TRIES - 1):
+        while calls * self.clocked.host_ms < _LONGEST_SERIES_MS:
             own_ms = statistics.fmean(self.clocked.in_process_ms)
             if not timing.disagree(own_ms, self.clocked.host_ms - empty_ms / max(1, calls)):
                 break
