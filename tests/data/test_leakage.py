@@ -240,6 +240,12 @@ def test_a_program_that_refuses_the_indices_of_one_exam_may_take_those_of_anothe
     assert answered(small, trace(small), [("large", exam_of(large)), ("small", exam_of(small))]) == "small"
 
 
+def test_a_program_that_computes_in_float32_alone_is_compared_in_float32():
+    exam = program("torch.softmax(x, dim=-1)")
+    alone = program("torch.softmax(x @ torch.eye(6), dim=-1)")
+    assert answered(alone, trace(alone), [("exam", exam_of(exam))]) == "exam"
+
+
 def test_a_program_that_is_checked_again_is_counted_again():
     index = leak_index([])
     for _ in range(2):

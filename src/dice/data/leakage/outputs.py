@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map
 
-from dice.data.leakage.operators import kinds_of
+from dice.data.leakage.operators import kind, kinds_of
 from dice.data.leakage.program import Failed, Program, contained, elements, run, shrunk, without_data
 from dice.data.leakage.trace import Traced
 
@@ -55,6 +55,16 @@ class Exam:
         """Shapes of the inputs; None where one is no tensor of real numbers, so that a program may refuse its values."""
         real = all(torch.is_tensor(one) and one.is_floating_point() for one in self.inputs)
         return tuple(one.shape for one in self.inputs) if real else None
+
+    @cached_property
+    def narrow(self) -> list[Any]:
+        """The inputs in float32."""
+        return in_dtype(self.inputs, torch.float32)
+
+    @cached_property
+    def bounds(self) -> list[float]:
+        """For each output the largest difference of an equal one."""
+        return [_bound(one) if torch.is_tensor(one) else 0.0 for one in self.outputs]
 
     @cached_property
     def inputs_name(self) -> str:
@@ -151,14 +161,14 @@ class _Candidate:
         """Whether the program gives the exam's outputs on its inputs and weights."""
         if exam.kinds != self.kinds:
             return False
-        return any(found is not None and same_outputs(found, exam.outputs) for found in self._outputs(exam))
+        return any(found is not None and gives(found, exam) for found in self._outputs(exam))
 
     def _outputs(self, exam: Exam) -> Iterator[list[Any] | None]:
         """The outputs with the exam's constructor arguments, and with the program's own; both with the exam's weights."""
         if exam.arguments and len(exam.arguments) == len(self.arguments):
             with contextlib.suppress(Failed):
                 model = self.program.model(exam.arguments)
-                yield _run_wide(_weighted(model, list(_state(model)), exam.weights), exam.inputs)
+                yield self._run(_weighted(model, list(_state(model)), exam.weights), exam)
         if not (self.has_state or self.arguments):
             if exam.inputs_name not in self.given:
                 self.given[exam.inputs_name] = self._own_outputs(exam)
@@ -171,11 +181,20 @@ class _Candidate:
         if exam.shapes in self.refused:
             return None
         try:
-            return _run_wide(_weighted(self.model, self.weights, exam.weights), exam.inputs)
+            return self._run(_weighted(self.model, self.weights, exam.weights), exam)
         except Failed:
             if exam.shapes is not None:
                 self.refused.add(exam.shapes)
             return None
+
+    def _run(self, model: torch.nn.Module, exam: Exam) -> list[Any]:
+        """The outputs in fp64, or in float32 where that may be why it fails. Raises Failed."""
+        try:
+            return run(model.double() if self.has_state else model, exam.inputs)
+        except Failed as failed:
+            if not _may_be_of_types(failed.error):
+                raise
+            return run(model.float(), exam.narrow)
 
     @cached_property
     def model(self) -> torch.nn.Module:
@@ -188,6 +207,13 @@ class _Candidate:
         return [own.detach().clone() for own in _state(self.model)]
 
 
+def _may_be_of_types(error: BaseException | None) -> bool:
+    """Whether a program may have failed because it was given fp64. PyTorch's errors then name types; most are of shapes."""
+    if not isinstance(error, RuntimeError | IndexError):
+        return True
+    return any(word in str(error).lower() for word in ("type", "float", "double"))
+
+
 def _state(model: torch.nn.Module) -> Iterator[torch.Tensor]:
     """Parameters and buffers in the order in which they are registered."""
     yield from model.parameters()
@@ -196,6 +222,8 @@ def _state(model: torch.nn.Module) -> Iterator[torch.Tensor]:
 
 def _weighted(model: torch.nn.Module, own: Sequence[torch.Tensor], given: Sequence[torch.Tensor]) -> torch.nn.Module:
     """The model with copies of its `own` weights, each replaced by the first unused one of `given` that has its shape."""
+    if not own:
+        return model
     left = list(given)
     for weight, first in zip(_state(model), own, strict=True):
         place = next((n for n, one in enumerate(left) if one.shape == first.shape), None)
@@ -203,19 +231,22 @@ def _weighted(model: torch.nn.Module, own: Sequence[torch.Tensor], given: Sequen
     return model
 
 
-def same_outputs(found: Sequence[Any], expected: Sequence[Any]) -> bool:
-    """Whether two lists of output leaves agree in kind, shape and value."""
-    if kinds_of(found) != kinds_of(expected):
+def gives(found: Sequence[Any], exam: Exam) -> bool:
+    """Whether output leaves are the exam's in kind, shape and value."""
+    if len(found) != len(exam.outputs):
         return False
-    for one, other in zip(found, expected, strict=True):
-        if not torch.is_tensor(one):
-            if one != other:
-                return False
-            continue
-        if one.shape != other.shape:
-            return False
-        one, other = one.double(), other.double()
-        scale = float(other[torch.isfinite(other)].abs().max()) if bool(torch.isfinite(other).any()) else 1.0
-        if not torch.allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True):
-            return False
-    return True
+    return all(map(_same, found, exam.outputs, exam.bounds))
+
+
+def _same(one: Any, other: Any, bound: float) -> bool:
+    if not torch.is_tensor(one) or not torch.is_tensor(other):
+        return type(one) is type(other) and one == other
+    if one.shape != other.shape or kind(one) != kind(other):
+        return False
+    return torch.allclose(one.double(), other.double(), rtol=TOLERANCE, atol=bound, equal_nan=True)
+
+
+def _bound(output: torch.Tensor) -> float:
+    """The tolerance at an output's largest finite value; at one where none is finite."""
+    finite = output.double()[torch.isfinite(output)]
+    return TOLERANCE * (float(finite.abs().max()) if len(finite) else 1.0)

@@ -12,7 +12,7 @@ import re
 import signal
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,12 +137,17 @@ def on_cpu(code: str) -> ast.Module | str:
     return ast.fix_missing_locations(_OnCpu().visit(ast.parse(code))) if "cuda" in code else code
 
 
-def run(model: torch.nn.Module, inputs: list[Any]) -> list[Any]:
+def run(model: Callable[..., Any], inputs: list[Any]) -> list[Any]:
     """The leaves of the model's outputs on copies of `inputs`; seeded. Raises Failed."""
-    copies = tree_map(lambda leaf: leaf.clone() if torch.is_tensor(leaf) else leaf, inputs)
+    copies = [one.clone() if torch.is_tensor(one) else tree_map(_copied, one) for one in inputs]
     with blamed("forward"):
         seeded()
-        return tree_leaves(model(*copies))
+        out = model(*copies)
+        return [out] if torch.is_tensor(out) else tree_leaves(out)
+
+
+def _copied(leaf: Any) -> Any:
+    return leaf.clone() if torch.is_tensor(leaf) else leaf
 
 
 def without_data() -> FakeTensorMode:
