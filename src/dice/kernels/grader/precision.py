@@ -165,9 +165,8 @@ def _fp32(outputs: Any) -> list[int]:
 
 def _sample(outputs: Any, chosen: list[int], device: torch.device) -> torch.Tensor:
     leaves = tree_leaves(outputs)
-    flat = [
-        torch.as_tensor(leaves[index]).detach().to(device).reshape(-1) for index in chosen
-    ]  # `paper` takes a number
+    # `paper` takes a number for a tensor
+    flat = [torch.as_tensor(leaves[index]).detach().to(device).reshape(-1) for index in chosen]
     return torch.cat([torch.empty(0, device=device), *(leaf[:: -(-leaf.numel() // _MOST)] for leaf in flat)]).double()
 
 
