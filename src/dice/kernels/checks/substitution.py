@@ -156,16 +156,16 @@ def _holds_model(source: PythonSource, identifier: str) -> bool:
 
 def _fallbacks(source: PythonSource) -> Iterator[Finding]:
     """A try/except on forward's path whose handler computes with PyTorch, not one that raises, warns or cleans up."""
-    for node in source.in_forward:
-        if not isinstance(node, Try):
-            continue
+    tries = [node for node in source.in_forward if isinstance(node, Try)]
+    computing = source.leading_to(torch_computations(source, source.nodes)) if tries else set[ast.AST]()
+    returning = source.around(node for node in source.nodes if isinstance(node, ast.Return))
+    before = source.before(computing)
+    for node in tries:
+        left_out = node in before and not returning.isdisjoint(node.body)  # by the body's return
         for handler in node.handlers:
-            roots: list[ast.AST] = [handler]
-            if any(isinstance(inner, ast.Return) for item in node.body for inner in ast.walk(item)):
-                roots += source.after(node)  # what the body's return would have left out
-            reached = source.reach_from(roots)
-            computation = next(torch_computations(source, reached), None)
-            if computation is not None:
+            if left_out or handler in computing:
+                reached = source.reach_from([handler, *source.after(node)] if left_out else [handler])
+                computation = next(torch_computations(source, reached))
                 yield finding(
                     "fallback_to_pytorch", "static", f"{source.line(handler)} leads to {source.line(computation)}"
                 )
