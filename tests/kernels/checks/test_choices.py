@@ -209,7 +209,7 @@ def ways_of(source: PythonSource, choice: Choice) -> Iterator[list[ast.AST]]:
         "if a:\n    raise ValueError\nfor y in x:\n    if b:\n        break\n    torch.relu(x)\nelse:\n    raise KeyError",
         "try:\n    assert a\nexcept b:\n    raise\nexcept c:\n    torch.relu(x)\nelse:\n    ext.relu(x)",
         "def f(a):\n    if a:\n        return a\n    torch.relu(a)\nif x:\n    x = f(x)\nx = [ext.relu, f][a](x)",
-        "match a:\n    case 1:\n        if b:\n            ext(x)\n        raise ValueError\n    case 2:\n        torch.relu(x)",
+        "match a:\n    case 1:\n        if b:\n            ext(x)\n        raise b\n    case 2:\n        torch.relu(x)",
     ],
 )
 def test_the_work_of_ways_is_that_of_what_they_reach(block: str) -> None:

@@ -169,7 +169,7 @@ def _content(_: PythonSource) -> Tells:
 
 def _address(source: PythonSource) -> Tells:
     """Whether a node asks where an input lies, for more than whether vector loads may read it."""
-    of_inputs = _of_inputs(source)
+    of_inputs = source.mentioning(forward_parameters(source))
 
     @functools.cache
     def is_for_alignment(name: str) -> bool:
@@ -191,11 +191,6 @@ def _address(source: PythonSource) -> Tells:
         return not (identifier_of(node.func) == "data_ptr" and is_alignment(node))
 
     return tells
-
-
-def _of_inputs(source: PythonSource) -> Set[ast.AST]:
-    """What mentions any of forward's parameters."""
-    return source.around(node for name in forward_parameters(source) for node in source.mentions(name))
 
 
 def _is_rest(node: ast.AST | None, address: ast.AST) -> bool:
@@ -220,7 +215,7 @@ def _told_to_kernels(source: PythonSource) -> Iterator[ast.Call]:
     conditions = (node for node in source.nodes if isinstance(node, ast.Compare) and node in asking)
     by_value = (node for node in conditions if not all(isinstance(item, ast.Is | ast.IsNot) for item in node.ops))
     told = made_from(source, by_value, lambda name: [*source.values(name), *_returned(source, name)], _FAR)
-    of_extensions = source.around(node for name in extension_names(source) for node in source.mentions(name))
+    of_extensions = source.mentioning(extension_names(source))
     for node in source.in_forward:
         if not isinstance(node, ast.Call) or node.func not in of_extensions or builds(source, node):
             continue
@@ -248,7 +243,7 @@ def _returned(source: PythonSource, name: str) -> Iterator[ast.expr]:
 
 def _circumstance(source: PythonSource, but_for: tuple[str, ...] = ()) -> Tells:
     """Whether a node asks for a circumstance, `but_for` those with these names."""
-    of_inputs, forward = _of_inputs(source), source.in_forward
+    of_inputs, forward = source.mentioning(forward_parameters(source)), source.in_forward
 
     def tells(node: ast.AST) -> bool:
         if identifier_of(node) in _HISTORY:

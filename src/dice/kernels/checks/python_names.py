@@ -284,6 +284,10 @@ class PythonNames:
                 inner = self._parents.get(inner)
         return found
 
+    def mentioning(self, names: Iterable[str]) -> set[ast.AST]:
+        """Every node that mentions one of `names`, itself or in what it contains."""
+        return self.around(node for name in names for node in self.mentions(name))
+
     @cached_property
     def computes_names(self) -> bool:
         """Whether some name is made at run time, so that reachability by identifier proves nothing."""

@@ -99,7 +99,7 @@ class PythonSource(PythonNames):
             in_place.add(node)
             if node in self._outside:
                 waiting.append((self._outside[node], True))
-            if not _is_main(above):
+            if above not in self._main_blocks:
                 waiting.append((above, not isinstance(above, Definition)))
         return found
 
@@ -201,7 +201,7 @@ class PythonSource(PythonNames):
 
         while queue:
             root = queue.pop()
-            for node in _own_nodes(root):
+            for node in self._own_nodes(root):
                 nodes.setdefault(node)
                 identifier = identifier_of(node)
                 if identifier is None or identifier in mentioned or _is_dunder(identifier):
@@ -216,6 +216,21 @@ class PythonSource(PythonNames):
                         enter_objects(value)
         return nodes.keys()
 
+    def _own_nodes(self, root: ast.AST) -> Iterator[ast.AST]:
+        """`root` and what it contains, nested definitions named but not entered, the main block left out."""
+        stack: list[ast.AST] = [root]
+        while stack:
+            node = stack.pop()
+            yield node
+            if isinstance(node, Definition) and node is not root:
+                stack += parts_outside(node)
+            elif node not in self._main_blocks:
+                stack += ast.iter_child_nodes(node)
+
+    @cached_property
+    def _main_blocks(self) -> set[ast.AST]:
+        return {node for node in self.nodes if _is_main(node)}
+
 
 def _has_run(function: Function | ast.Lambda, ran: Set[int]) -> bool:
     """Whether one of the function's own lines is among those that ran, not only the line that defines it."""
@@ -225,18 +240,6 @@ def _has_run(function: Function | ast.Lambda, ran: Set[int]) -> bool:
 
 def _is_dunder(identifier: str) -> bool:
     return identifier.startswith("__") and identifier.endswith("__")
-
-
-def _own_nodes(root: ast.AST) -> Iterator[ast.AST]:
-    """`root` and what it contains, nested definitions named but not entered, the main block left out."""
-    stack: list[ast.AST] = [root]
-    while stack:
-        node = stack.pop()
-        yield node
-        if isinstance(node, Definition) and node is not root:
-            stack += parts_outside(node)
-        elif not _is_main(node):
-            stack += list(ast.iter_child_nodes(node))
 
 
 def _is_main(node: ast.AST) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from dice.kernels.checks.cuda_kernels import aten_calls, has_device_lambda, kernel_names, library_calls
 from dice.kernels.checks.extensions import extension_names, is_builder
@@ -15,7 +15,7 @@ from dice.kernels.checks.torch_calls import torch_computations
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.lexer import words
-from dice.python_scope import Function, positional_parameters
+from dice.python_scope import Function, dotted_name, positional_parameters
 
 _OTHER_BUILDERS = ("RawKernel", "RawModule", "_compile_kernel", "nvrtcCompileProgram", "nvrtcCreateProgram")
 _COMPILED = words(
@@ -134,11 +134,21 @@ def _reference_reused(source: PythonSource) -> Iterator[Finding]:
         function = call.func
         if not isinstance(function, ast.Attribute):
             continue
-        owner = ast.unparse(function.value)
-        above = inherits and function.attr == "forward" and (owner.startswith("super(") or owner in bases)
+        above = inherits and function.attr == "forward" and _is_above(function.value, bases)
         if above or _holds_model(source, function.attr):
             yield finding("reference_reused", "static", source.line(call))
             return
+
+
+def _is_above(owner: ast.expr, bases: Set[str]) -> bool:
+    """Whether it is `super()`, or what that has, or one of the bases."""
+    if dotted_name(owner) in bases:
+        return True
+    while isinstance(owner, ast.Attribute | ast.Subscript | ast.Call):
+        if isinstance(owner, ast.Call) and isinstance(owner.func, ast.Name):
+            return owner.func.id == "super"
+        owner = owner.func if isinstance(owner, ast.Call) else owner.value
+    return False
 
 
 def _has_kernels(source: PythonSource, name: str) -> bool:
@@ -176,13 +186,9 @@ def _unused_results(source: PythonSource) -> Iterator[Finding]:
     """forward drops the result of every call of an extension, or multiplies it by zero."""
     if source.forward is None:
         return
-    extensions = extension_names(source)
+    of_extensions = source.mentioning(extension_names(source))
     loaded = {node.id for node in source.in_forward if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    calls = [
-        node
-        for node in source.in_forward
-        if isinstance(node, ast.Call) and identifiers(ast.walk(node.func)) & extensions
-    ]
+    calls = [node for node in source.in_forward if isinstance(node, ast.Call) and node.func in of_extensions]
     called, wasted = set(calls), dict[ast.Call, str]()
     for call in calls:
         zero = next((above for above in source.ancestors(call) if _is_zeroed(above)), None)
