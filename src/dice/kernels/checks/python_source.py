@@ -176,6 +176,7 @@ class PythonSource(PythonNames):
         mentioned: set[str] = set()
         queue: list[ast.AST] = list(roots)
         entered: set[ast.AST] = set(roots)
+        opened: set[ast.AST] = set()
 
         def enter(node: ast.AST, *, methods_only: bool = False) -> None:
             if node is self.entry:
@@ -189,6 +190,9 @@ class PythonSource(PythonNames):
                 queue.append(node)
 
         def enter_objects(value: ast.expr) -> None:
+            if value in opened:
+                return
+            opened.add(value)
             callees = {node.func for node in ast.walk(value) if isinstance(node, ast.Call)}
             for node in ast.walk(value):
                 if isinstance(node, ast.Lambda):
