@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 import pytest
 
-from dice.kernels.checks.choices import choices
+from dice.kernels.checks.choices import Choice, Work, choices, raises, work_of
 from dice.kernels.checks.circumstances import circumstance_findings
+from dice.kernels.checks.python_names import identifiers
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.sniffing import sniffing
+from dice.kernels.checks.torch_calls import torch_computations
 
 PROBLEM = PythonSource(
     """
@@ -170,7 +173,7 @@ def test_no_choice_by_values(body: str) -> None:
         ("while a:\n    b()", "a", ["b()", ""]),
         ("match a:\n    case 1:\n        b()", "a", ["b(); return ext.relu(x)", "return ext.relu(x)"]),
         ("a and b", "a", ["a", "b"]),
-        ("a or b or c", "a or b", ["a", "b; c"]),
+        ("a or b or c", "a, b", ["a", "b; c"]),
         ("{1: b, **c}[a]", "a", ["b", "c"]),
         ("{1: b}.get(a)", "a", ["b", ""]),
         ("filter(a, b)", "a", ["b", ""]),
@@ -185,7 +188,37 @@ def test_no_choice_by_values(body: str) -> None:
 def test_what_is_read(body: str, condition: str, ways: list[str]) -> None:
     source = candidate(body)
     assert source.forward is not None
-    found = [
-        choice for choice in choices(source, ast.walk(source.forward)) if ast.unparse(choice.condition) == condition
-    ]
-    assert [["; ".join(map(ast.unparse, way)) for way in choice.ways] for choice in found] == [ways]
+    read = choices(source, ast.walk(source.forward))
+    found = [choice for choice in read if ", ".join(map(ast.unparse, choice.conditions)) == condition]
+    assert [["; ".join(map(ast.unparse, way)) for way in ways_of(source, choice)] for choice in found] == [ways]
+
+
+def ways_of(source: PythonSource, choice: Choice) -> Iterator[list[ast.AST]]:
+    """What runs from each outcome until it leaves the function."""
+    behind = choice.outcomes.behind
+    for block in choice.outcomes.blocks:
+        way = [*block, *(source.after(behind) if behind is not None else ())]
+        ends = (place for place, node in enumerate(way, 1) if isinstance(node, ast.Return | ast.Raise))
+        yield way[: next(ends, len(way))]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "if a:\n    x = torch.relu(x)\nelif b:\n    return ext.relu(x)\nelse:\n    x = -x\nx = x + 1\nif c:\n    pass",
+        "if a:\n    raise ValueError\nfor y in x:\n    if b:\n        break\n    torch.relu(x)\nelse:\n    raise KeyError",
+        "try:\n    assert a\nexcept b:\n    raise\nexcept c:\n    torch.relu(x)\nelse:\n    ext.relu(x)",
+        "def f(a):\n    if a:\n        return a\n    torch.relu(a)\nif x:\n    x = f(x)\nx = [ext.relu, f][a](x)",
+        "match a:\n    case 1:\n        if b:\n            ext(x)\n        raise b\n    case 2:\n        torch.relu(x)",
+    ],
+)
+def test_the_work_of_ways_is_that_of_what_they_reach(block: str) -> None:
+    source = candidate(block)
+    for choice in choices(source, source.nodes):
+        ways = [way for way in ways_of(source, choice) if not raises(way)]
+        reached = [source.reach_from(way) for way in ways]
+        work = {
+            Work("ext" in identifiers(nodes), next(torch_computations(source, nodes), None) is not None)
+            for nodes in reached
+        }
+        assert work_of(source).ways(choice.outcomes) == work

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Callable
 
 import pytest
 
+from dice.kernels.checks import static_findings
 from dice.kernels.checks.cuda_circumstances import cuda_circumstances
 from dice.kernels.checks.prediction import predictions
 from dice.kernels.checks.python_source import PythonSource
@@ -86,3 +89,87 @@ def test_weights() -> None:
     begin = time.process_time()
     assert list(predictions(source, None)) == []
     assert time.process_time() - begin < _SECONDS
+
+
+REFERENCE = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x) @ x
+def get_inputs():
+    return [torch.rand(8, 8)]
+"""
+KERNEL = "__global__ void k(const float* a, float* b) {{ b[threadIdx.x] = a[threadIdx.x] * 2; }}\n{cuda}"
+
+
+def steps(top: str = "", forward: str = "", cuda: str = "") -> int:
+    """Calls of functions, and rounds of generators, in which the checks read a text."""
+    text = MODEL.format(top=top, forward=forward.replace("\n", "\n        ")).replace(
+        'cuda_sources=""', f"cuda_sources={KERNEL.format(cuda=cuda)!r}"
+    )
+    PythonSource(text)  # it can be read
+    count = 0
+
+    def called(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(called)
+    try:
+        static_findings(text, None, REFERENCE)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def lines(pattern: str) -> Callable[[int], str]:
+    """As many times as asked the line (`{i}`: its number, `{j}`: the next)."""
+    return lambda count: "\n".join(pattern.replace("{i}", f"{i}").replace("{j}", f"{i + 1}") for i in range(count))
+
+
+def chain(pattern: str, body: str) -> Callable[[int], str]:
+    written = lines(f"elif {pattern}:\n    {body}")
+    return lambda count: written(count)[2:]
+
+
+LONG: dict[str, dict[str, Callable[[int], str]]] = {
+    "ifs by values": {"forward": lines("if x.sum() > {i}:\n    y = ext.f(x)\nelse:\n    y = torch.relu(x)")},
+    "ifs by the time": {"top": lambda _: "import time", "forward": lines("if time.time() > {i}:\n    y = ext.f(x)")},
+    "ifs by a count": {"forward": lines("self.n += 1\nif self.n == {i}:\n    y = ext.f(x)")},
+    "elifs": {"forward": chain("x.sum() > {i}", "return ext.f(x)")},
+    "elifs between functions": {
+        "top": lines("def g{i}(x):\n    return ext.f(x) + {i}"),
+        "forward": chain("x.sum() > {i}", "return g{i}(x)"),
+    },
+    "conditional expressions": {"forward": lambda count: "y = " + "ext.f(x) if x.sum() > 1 else " * count + "x"},
+    "and": {"forward": lambda count: "y = " + " and ".join(["x.max() > 1"] * count)},
+    "names of truths": {"forward": lines("y = x.sum() > y if y else y and x.max() > {i}")},
+    "one name": {"forward": lines("y = y.sum() + {i}\nif y > 2:\n    z = ext.f(x)")},
+    "calls of calls": {"forward": lambda count: "y = x" + ".min()" * count + " > 3\nif y:\n    x = ext.f(y)"},
+    "arrays": {"forward": lambda count: lines("a{i} = a{j} + 1")(count) + f"\na{count} = x.numpy()"},
+    "extensions": {"top": lambda count: lines("a{i} = a{j}")(count) + f"\na{count} = ext"},
+    "functions": {"top": lines("def g{i}(x):\n    if x.sum() > 2: return g{j}(x)\n    return ext.f(x)")},
+    "one function": {"top": lines("def g(x):\n    if g(x): return g(x + {i})"), "forward": lambda _: "y = g(x)"},
+    "caught errors": {"forward": lines("try:\n    return ext.f(x)\nexcept Exception:\n    y = x")},
+    "errors": {"forward": lambda count: "try:" + "\n    assert x.sum() > 1" * count + "\nexcept A:\n    torch.relu(x)"},
+    "at import": {
+        "top": lambda count: "try:" + "\n    a = load_inline()" * count + "\nexcept Exception:\n    a = torch.relu"
+    },
+    "tables": {
+        "top": lambda count: f"t = [{'ext.f, torch.relu, ' * count}]",
+        "forward": lines("t = [x, {i}]\ny = t[x.sum() > {i}](x)\ny = t.get(x.sum() > {i}, 3)"),
+    },
+    "told": {"forward": lines("a = a > {i}\ny = ext.f(x, a)")},
+    "addresses": {"forward": lines("p = x.data_ptr()\nif p % 16 == {i}:\n    y = ext.f(x)")},
+    "one value": {"forward": lambda count: " = ".join(f"a{i}" for i in range(count)) + " = " + "x, " * count},
+    "C++ elses": {"cuda": lambda count: "int g() { " + "if (time(0) > 1) a = 1; else " * count + "a = 2; }"},
+    "C++ kernels": {"cuda": lines("__global__ void k{i}(float* a) { a[0] = 1; }")},
+    "C++ parentheses": {"cuda": lambda count: "int g() { return " + "(" * count + "1" + ")" * count + "; }"},
+}
+
+
+@pytest.mark.parametrize("texts", LONG.values(), ids=LONG.keys())
+def test_twice_the_text_takes_twice_the_steps(texts: dict[str, Callable[[int], str]]) -> None:
+    once, twice = (steps(**{where: text(count) for where, text in texts.items()}) for count in (60, 120))
+    assert twice < 2.2 * once

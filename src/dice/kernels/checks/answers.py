@@ -6,10 +6,11 @@ Caches keyed by address or fingerprint, and outputs that read no input; with wha
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import SHAPE_ONLY, forward_parameters, made_inputs
+from dice.kernels.checks.made_from import made_from
 from dice.kernels.checks.prediction import predictions
 from dice.kernels.checks.python_names import identifiers
 from dice.kernels.checks.python_source import PythonSource
@@ -17,7 +18,7 @@ from dice.kernels.checks.sniffing import sniffing
 from dice.kernels.checks.weights import only_gets_weights, passed_values
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
-from dice.python_scope import bindings_of
+from dice.python_scope import Function, bindings_of
 
 _MAKERS = ("torch.empty", "torch.empty_like", "torch.empty_strided")
 _LIKE = (
@@ -48,39 +49,59 @@ def _all(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple
     yield from sniffing(source, reference)
 
 
-def _is_fingerprint(source: PythonSource, node: ast.AST, tainted: set[str]) -> bool:
-    """Whether an expression identifies an input: its address, id, version, or some of its values."""
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Attribute) and inner.attr in _ADDRESSES:
-            found = inner.value
-        elif isinstance(inner, ast.Call) and source.dotted(inner.func) in ("id", "hash", "str", "repr") and inner.args:
-            found = inner.args[0]
-        elif isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in _READERS:
-            found = inner.func.value
-        else:
-            if isinstance(inner, ast.Name) and inner.id in tainted:
-                return True
-            continue
-        if _about_input(source, found):
-            return True
-    return False
+def _fingerprints(source: PythonSource) -> Set[ast.AST]:
+    """Expressions that identify an input, also through variables: its address, id, version, or some of its values."""
+    about = _about_inputs(source)
+    found: list[ast.AST] = []
+    for node in source.nodes:
+        identified: ast.AST | None = None
+        if isinstance(node, ast.Attribute) and node.attr in _ADDRESSES:
+            identified = node.value
+        elif isinstance(node, ast.Call) and source.dotted(node.func) in ("id", "hash", "str", "repr") and node.args:
+            identified = node.args[0]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _READERS:
+            identified = node.func.value
+        if identified in about:
+            found.append(node)
+    keys: dict[str, list[ast.expr]] = {}
+    for name, value in _named(source):
+        if not _launches(value):
+            keys.setdefault(name, []).append(value)
+
+    def follows(mention: ast.AST) -> bool:
+        return isinstance(mention, ast.Name)
+
+    return made_from(source, found, lambda name: keys.get(name, ()), len(source.nodes), follows=follows)
 
 
-def _about_input(source: PythonSource, node: ast.AST, depth: int = 0) -> bool:
-    """Whether an expression is made from a function's argument, not from the module's own weights."""
-    for inner in ast.walk(node):
-        if not isinstance(inner, ast.Name) or inner.id in ("self", "cls"):
-            continue
-        above = source.parent(inner)
-        if isinstance(above, ast.Attribute) and above.attr in SHAPE_ONLY:
-            continue
-        if inner.id in source.arguments:
-            if not (only_gets_weights(source, inner) or _only_gets_shapes(source, inner)):
-                return True
-            continue
-        if depth < 3 and any(_about_input(source, value, depth + 1) for value in source.values(inner.id)):
-            return True
-    return False
+def _about_inputs(source: PythonSource) -> Set[ast.AST]:
+    """Expressions that are made from a function's argument, not from the module's own weights."""
+    harmless: dict[tuple[ast.AST | None, str], bool] = {}
+
+    def follows(mention: ast.AST) -> bool:
+        return isinstance(mention, ast.Name) and not _is_shape(source, mention)
+
+    def is_sought(name: ast.Name) -> bool:
+        place = (
+            next((node for node in source.ancestors(name) if isinstance(node, Function | ast.Lambda)), None),
+            name.id,
+        )
+        if place not in harmless:
+            harmless[place] = only_gets_weights(source, name) or _only_gets_shapes(source, name)
+        return not harmless[place]
+
+    mentions = (node for name in source.arguments - {"self", "cls"} for node in source.mentions(name) if follows(node))
+    sought = [node for node in mentions if isinstance(node, ast.Name) and is_sought(node)]
+
+    def stands_for(name: str) -> Sequence[ast.expr]:
+        return [] if name in source.arguments or name in ("self", "cls") else source.values(name)
+
+    return made_from(source, sought, stands_for, 3, follows=follows)
+
+
+def _is_shape(source: PythonSource, node: ast.AST) -> bool:
+    above = source.parent(node)
+    return isinstance(above, ast.Attribute) and above.attr in SHAPE_ONLY
 
 
 def _only_gets_shapes(source: PythonSource, name: ast.Name) -> bool:
@@ -92,29 +113,20 @@ def _only_gets_shapes(source: PythonSource, name: ast.Name) -> bool:
 
 
 def _caches(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
-    tainted: set[str] = set()
-    for _ in range(3):  # keys are rarely made in more than three steps
-        for name, value in _named(source):
-            if not _launches(value) and _is_fingerprint(source, value, tainted):
-                tainted.add(name)
+    fingerprints = _fingerprints(source)
     kept = kept_names(source)
     inputs = set(forward_parameters(source))
     for node in source.in_forward:
         if isinstance(node, ast.Subscript):
             by_tensor = isinstance(node.slice, ast.Name) and node.slice.id in inputs and _is_mapping(source, node.value)
-            if is_kept(node.value, kept) and (by_tensor or _is_fingerprint(source, node.slice, tainted)):
+            if is_kept(node.value, kept) and (by_tensor or node.slice in fingerprints):
                 yield "result_cache", node, ""
         elif isinstance(node, ast.Call) and source.dotted(node.func) in ("getattr", "hasattr", "setattr"):
-            if len(node.args) > 1 and _is_fingerprint(source, node.args[1], tainted):
+            if len(node.args) > 1 and node.args[1] in fingerprints:
                 yield "result_cache", node, ""
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             lookup = node.func.attr in ("get", "setdefault", "pop", "__contains__", "__getitem__")
-            if (
-                lookup
-                and is_kept(node.func.value, kept)
-                and node.args
-                and _is_fingerprint(source, node.args[0], tainted)
-            ):
+            if lookup and is_kept(node.func.value, kept) and node.args and node.args[0] in fingerprints:
                 yield "result_cache", node, ""
         elif isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
@@ -122,7 +134,7 @@ def _caches(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
             by_identity = any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops) and any(
                 isinstance(side, ast.Name) and side.id in inputs for side in sides
             )
-            if remembered and (by_identity or any(_is_fingerprint(source, side, tainted) for side in sides)):
+            if remembered and (by_identity or not fingerprints.isdisjoint(sides)):
                 yield "result_cache", node, ""
         compares = isinstance(node, ast.Call) and source.dotted(node.func) in ("torch.equal", "torch.allclose")
         if compares and any(is_kept(argument, kept) for argument in node.args):  # type: ignore[union-attr]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dice.kernels.checks.extensions import extension_names
-from dice.kernels.checks.python_names import identifier_of, identifiers
+from dice.kernels.checks.made_from import made_from
+from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.torch_calls import names_computation, torch_computations
 from dice.kernels.source.lexer import words
@@ -26,25 +29,27 @@ _SIEVES = {
 _COUNTED = words("range repeat islice")
 """Functions whose result is as long as an argument says."""
 _FAR = 6
+_LEAVES = ast.Return | ast.Raise
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """What runs under each outcome of a condition alone: of an `if`, its body and its `else`. Choices may share them."""
+
+    blocks: Sequence[Sequence[ast.AST]]
+    behind: ast.stmt | None = None
+    """The statement behind which an outcome that does not leave goes on; of an expression none."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A condition, and what runs under each of its outcomes."""
+    """Conditions, and what runs under each of their outcomes."""
 
     node: ast.AST
-    condition: ast.expr
-    outcomes: Sequence[Sequence[ast.AST]]
-    """What runs under one outcome alone: of an `if`, its body and its `else`."""
-    behind: Sequence[ast.AST] = ()
-    """What runs after an outcome that does not leave."""
+    conditions: Sequence[ast.expr]
+    outcomes: Outcomes
     repeats: bool = False
     """Whether it asks again after each round, as a loop does."""
-
-    @property
-    def ways(self) -> list[list[ast.AST]]:
-        """What runs from each outcome to the end of the function."""
-        return [_until_left([*outcome, *self.behind]) for outcome in self.outcomes]
 
     @property
     def looks_up(self) -> bool:
@@ -68,66 +73,154 @@ def raises(block: Sequence[ast.AST]) -> bool:
     return bool(block) and isinstance(block[-1], ast.Raise)
 
 
-def work(source: PythonSource, block: Iterable[ast.AST]) -> tuple[bool, bool]:
-    """Whether it reaches an extension or replays a CUDA graph, and whether it computes with PyTorch or names a function that
-    does."""
-    reached = source.reach_from([*block])
-    names = identifiers(reached)
-    # What a graph runs is judged by other rules.
-    replays = "replay" in names and "CUDAGraph" in identifiers(source.nodes)
-    computes = next(torch_computations(source, reached), None) is not None
-    computes = computes or any(names_computation(source, node) for node in reached)
-    return replays or bool(names & extension_names(source)), computes
+class Work(NamedTuple):
+    """What statements or expressions do when they run."""
+
+    launches: bool = False
+    """They reach an extension, or replay a CUDA graph."""
+    computes: bool = False
+    """They compute with PyTorch, or name a function that does."""
+
+    def __or__(self, other: Work) -> Work:  # type: ignore[override]
+        return Work(self.launches or other.launches, self.computes or other.computes)
+
+
+class WorkOf:
+    """The work of blocks and of outcomes. Each statement is read once, however many choices lead to it."""
+
+    def __init__(self, source: PythonSource) -> None:
+        self._source = source
+        extensions = extension_names(source)
+        # What a graph runs is judged by other rules.
+        replaying = {"replay"} if source.mentions("CUDAGraph") else set[str]()
+        launches = (node for name in extensions | replaying for node in source.mentions(name))
+        computes = (node for node in source.nodes if names_computation(source, node))
+        self._launching = source.leading_to(launches)
+        self._computing = source.leading_to([*torch_computations(source, source.nodes), *computes])
+        self._returning = source.around(node for node in source.nodes if isinstance(node, ast.Return))
+        self._behind: dict[ast.AST, Work | None] = {}
+        self._ways: dict[Outcomes, Set[Work]] = {}
+        self._only_launch: dict[Outcomes, bool] = {}
+        self._tables: dict[tuple[str, Work | None], Sequence[Outcomes]] = {}
+
+    def of(self, block: Iterable[ast.AST]) -> Work:
+        """The work of a block."""
+        launches = computes = False
+        for node in block:
+            launches |= node in self._launching
+            computes |= node in self._computing
+        return Work(launches, computes)
+
+    def ways(self, outcomes: Outcomes) -> Set[Work]:
+        """The work from each outcome to the end of the function, but for those that end with an error."""
+        if outcomes not in self._ways:
+            ways = {self._way(block, outcomes.behind) for block in outcomes.blocks}
+            self._ways[outcomes] = {way for way in ways if way is not None}
+        return self._ways[outcomes]
+
+    def only_launch(self, outcomes: Outcomes) -> bool:
+        """Whether no outcome computes with PyTorch, and none leaves the function without an extension."""
+        if outcomes not in self._only_launch:
+            self._only_launch[outcomes] = all(map(self._only_launches, outcomes.blocks))
+        return self._only_launch[outcomes]
+
+    def tables(self, name: str, default: Sequence[ast.expr] | None) -> Sequence[Outcomes]:
+        """Tables that a name stands for; of those that do the same, one."""
+        key = (name, None if default is None else self.of(default))
+        if key not in self._tables:
+            tables = (_table(value, default) for value in self._source.values(name))
+            found = {(frozenset(self.ways(each)), self.only_launch(each)): each for each in tables if each is not None}
+            self._tables[key] = [*found.values()]
+        return self._tables[key]
+
+    def _only_launches(self, block: Sequence[ast.AST]) -> bool:
+        launches, computes = self.of(block)
+        return not computes and (launches or self._returning.isdisjoint(block))
+
+    def _way(self, block: Sequence[ast.AST], behind: ast.stmt | None) -> Work | None:
+        """The work up to the first statement that leaves the function; None where that is an error."""
+        end = next((place for place, node in enumerate(block) if isinstance(node, _LEAVES)), None)
+        if end is not None:
+            return None if isinstance(block[end], ast.Raise) else self.of(block[: end + 1])
+        rest = self._from(self._source.successors.get(behind)) if behind is not None else Work()
+        return None if rest is None else self.of(block) | rest
+
+    def _from(self, node: ast.AST | None) -> Work | None:
+        """The way that begins with a statement and goes on with those that follow it."""
+        path: list[ast.AST] = []
+        while node is not None and node not in self._behind:
+            path.append(node)
+            node = None if isinstance(node, _LEAVES) else self._source.successors.get(node)
+        rest = Work() if node is None else self._behind[node]
+        for each in reversed(path):
+            rest = None if rest is None or isinstance(each, ast.Raise) else self.of([each]) | rest
+            self._behind[each] = rest
+        return rest
+
+
+@functools.lru_cache(maxsize=8)
+def work_of(source: PythonSource) -> WorkOf:
+    """The work of a file's statements."""
+    return WorkOf(source)
 
 
 def _of_statement(source: PythonSource, node: ast.stmt) -> Iterator[Choice]:
     match node:
         case ast.If(test=condition) | ast.While(test=condition, body=[*_, ast.Return() | ast.Break()]):
-            yield Choice(node, condition, [node.body, node.orelse], source.after(node))
+            yield Choice(node, [condition], Outcomes([node.body, node.orelse], node))
         case ast.While():
-            yield Choice(node, node.test, [node.body, []], repeats=True)
+            yield Choice(node, [node.test], Outcomes([node.body, []]), repeats=True)
         case ast.For() if isinstance(node.body[-1], ast.Return | ast.Break) or _is_counted(source, node.iter):
-            yield Choice(node, node.iter, [node.body, node.orelse], source.after(node))
+            yield Choice(node, [node.iter], Outcomes([node.body, node.orelse], node))
         case ast.Match():
-            yield Choice(node, node.subject, [*(case.body for case in node.cases), []], source.after(node))
+            yield Choice(node, [node.subject], Outcomes([*(case.body for case in node.cases), []], node))
         case ast.Try() | ast.TryStar():
             handled = [handler.body for handler in node.handlers if not raises(handler.body)]
-            outcomes = [*handled, [*node.body, *node.orelse]]
+            outcomes = Outcomes([*handled, [*node.body, *node.orelse]], node)
             for failing, condition in _failures(source, node.body) if handled else ():
-                yield Choice(failing, condition, outcomes, source.after(node))
+                yield Choice(failing, [condition], outcomes)
         case ast.With() if _suppresses(source, node):
+            outcomes = Outcomes([[], node.body], node)
             for failing, condition in _failures(source, node.body):
-                yield Choice(failing, condition, [[], node.body], source.after(node))
+                yield Choice(failing, [condition], outcomes)
 
 
 def _of_expression(source: PythonSource, node: ast.AST) -> Iterator[Choice]:
     match node:
         case ast.IfExp():
-            yield Choice(node, node.test, [[node.body], [node.orelse]])
+            yield Choice(node, [node.test], Outcomes([[node.body], [node.orelse]]))
         case ast.BoolOp(values=[first, *others]):  # one choice, not one for each value: there may be thousands
-            yield Choice(node, ast.BoolOp(node.op, node.values[:-1]), [[first], others])
+            yield Choice(node, node.values[:-1], Outcomes([[first], others]))
         case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
             made = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+            outcomes = Outcomes([made, []])
             for part in node.generators:
                 counted = [part.iter] if _is_counted(source, part.iter) else []
-                yield from (Choice(node, condition, [made, []]) for condition in [*part.ifs, *counted])
+                yield from (Choice(node, [condition], outcomes) for condition in [*part.ifs, *counted])
         case ast.Subscript(ctx=ast.Load()):
-            tables = (table for table in _tables(source, node.value) if len(table) > 1)
-            yield from (Choice(node, node.slice, table) for table in tables)
-        case ast.Call(func=ast.Attribute(attr=name), args=[key, *others]) if name in _LOOKUPS:
-            for table in _tables(source, node.func.value):  # type: ignore[attr-defined]
-                yield Choice(node, key, [*table, others])
+            yield from (Choice(node, [node.slice], table) for table in _tables(source, node.value, None))
+        case ast.Call(func=ast.Attribute(value=value, attr=name), args=[key, *others]) if name in _LOOKUPS:
+            yield from (Choice(node, [key], table) for table in _tables(source, value, others))
         case ast.Call() if (place := _SIEVES.get(source.dotted(node.func) or "")) is not None:
             for condition in node.args[place : place + 1]:
-                yield Choice(node, condition, [[item for item in node.args if item is not condition], []])
+                others = [item for item in node.args if item is not condition]
+                yield Choice(node, [condition], Outcomes([others, []]))
 
 
-def _tables(source: PythonSource, value: ast.expr) -> Iterator[list[list[ast.expr]]]:
-    """The outcomes of every table with something in it that an expression may stand for."""
-    for table in [value, *source.values(identifier_of(value) or "")]:
-        items = table.values if isinstance(table, ast.Dict) else getattr(table, "elts", [])
-        if items:
-            yield [[item] for item in items]
+def _tables(source: PythonSource, value: ast.expr, default: Sequence[ast.expr] | None) -> Iterator[Outcomes]:
+    """The outcomes of every table with something to choose in it that an expression may stand for; of tables with one name
+    that do the same, one. default: what stands for what is in none of them."""
+    if (table := _table(value, default)) is not None:
+        yield table
+    yield from work_of(source).tables(identifier_of(value) or "", default)
+
+
+def _table(value: ast.expr, default: Sequence[ast.expr] | None) -> Outcomes | None:
+    items = value.values if isinstance(value, ast.Dict) else getattr(value, "elts", [])
+    blocks: list[Sequence[ast.AST]] = [[item] for item in items]
+    if not blocks or (default is None and len(blocks) == 1):
+        return None
+    return Outcomes(blocks if default is None else [*blocks, default])
 
 
 def _suppresses(source: PythonSource, node: ast.With) -> bool:
@@ -141,7 +234,7 @@ def _failures(source: PythonSource, block: Sequence[ast.stmt]) -> Iterator[tuple
         match node:
             case ast.Assert(test=condition) | ast.If(test=condition, body=[*_, ast.Raise()]):
                 yield node, condition
-            case ast.BinOp(op=ast.Div() | ast.FloorDiv() | ast.Mod(), right=condition) if _is_truth(source, condition):
+            case ast.BinOp(op=ast.Div() | ast.FloorDiv() | ast.Mod(), right=condition) if condition in _truths(source):
                 yield node, condition
 
 
@@ -155,22 +248,23 @@ def _is_counted(source: PythonSource, iterable: ast.expr) -> bool:
             counts = [left, right]
         case ast.Subscript(slice=ast.Slice(lower=lower, upper=upper)):
             counts = [lower, upper]
-    return any(_is_truth(source, count) for count in counts)
+    return any(count in _truths(source) for count in counts)
 
 
-def _is_truth(source: PythonSource, value: ast.expr | None, depth: int = 0) -> bool:
-    """Whether a number is 0 or 1 by a condition."""
-    match value:
-        case ast.Compare() | ast.UnaryOp(op=ast.Not()) | ast.Call(func=ast.Name(id="bool")):
-            return True
-        case ast.Call(func=ast.Name(id="int" | "float"), args=[inner]):
-            return _is_truth(source, inner, depth)
-        case ast.Name() if depth < _FAR:
-            return any(_is_truth(source, made, depth + 1) for made in source.values(value.id))
-    return False
+@functools.lru_cache(maxsize=8)
+def _truths(source: PythonSource) -> Set[ast.AST]:
+    """Expressions that are 0 or 1 by a condition, also through variables."""
 
+    def is_truth(node: ast.AST) -> bool:
+        match node:
+            case ast.Compare() | ast.UnaryOp(op=ast.Not()) | ast.Call(func=ast.Name(id="bool")):
+                return True
+        return False
 
-def _until_left(block: Sequence[ast.AST]) -> list[ast.AST]:
-    """The statements up to the first that leaves the function."""
-    end = next((place for place, node in enumerate(block, 1) if isinstance(node, ast.Return | ast.Raise)), len(block))
-    return [*block[:end]]
+    def keeps(node: ast.AST) -> bool:
+        match node:
+            case ast.Name() | ast.Call(func=ast.Name(id="int" | "float"), args=[_]):
+                return True
+        return is_truth(node)
+
+    return made_from(source, filter(is_truth, source.nodes), source.values, _FAR, hides=lambda node: not keeps(node))

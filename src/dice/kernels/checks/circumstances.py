@@ -8,14 +8,16 @@ kernels run, or whether PyTorch computes: no run shows the branch that was not t
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from dice.kernels.checks.answers import is_kept, kept_names
-from dice.kernels.checks.choices import Choice, choices, raises, work
+from dice.kernels.checks.choices import Choice, Outcomes, Work, choices, work_of
 from dice.kernels.checks.errors import ends_with_an_error
 from dice.kernels.checks.extensions import builds, extension_names
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import forward_parameters
+from dice.kernels.checks.made_from import made_from
 from dice.kernels.checks.python_names import identifier_of, identifiers
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.sensitive import STDLIB
@@ -100,51 +102,54 @@ def circumstance_findings(source: PythonSource, reference: PythonSource | None) 
 
 
 def _choices_of_work(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST]]:
+    work = work_of(source)
     for name, tells in (("environment_sniffing", _circumstance), ("call_counting", _count)):
         if reference is not None and next(_asked(reference, tells(reference)), None) is not None:
             continue
         for choice in _asked(source, tells(source)):
-            done = _work(source, choice)
-            if len(done) > 1 and not (_checks(source, choice.node) and not any(launches for launches, _ in done)):
+            done = work.ways(choice.outcomes)
+            if len(done) > 1 and not (_checks(source, choice.node) and not any(each.launches for each in done)):
                 yield name, choice.node
     for name, tells in (("input_sniffing", _content), ("environment_sniffing", _address)):
         if reference is not None and next(_asked(reference, tells(reference)), None) is not None:
             continue
         for choice in _asked(source, tells(source)):
-            done = _work(source, choice)
-            if any(launches for launches, _ in done) and (False, True) in done:
+            if _is_between_both(work.ways(choice.outcomes)):
                 yield name, choice.node
 
     if reference is None or not any(map(_own_business(reference), reference.in_forward)):
         yield from (("environment_sniffing", node) for node in _told_to_kernels(source))
 
-    for condition, outcomes in _at_import(source):
-        done = {_defined(source, outcome) for outcome in outcomes}
-        differs = any(launches for launches, _ in done) and (False, True) in done
-        if differs and _asks(source, condition, _circumstance(source, but_for=_OF_BUILDS)):
-            yield "environment_sniffing", condition
+    asking = _asking(source, _circumstance(source, but_for=_OF_BUILDS))
+    defined: dict[Outcomes, set[Work]] = {}
+    for conditions, outcomes in _at_import(source) if asking else ():
+        asked = next((condition for condition in conditions if condition in asking), None)
+        if asked is not None and outcomes not in defined:
+            defined[outcomes] = {_defined(source, block) for block in outcomes.blocks}
+        if asked is not None and _is_between_both(defined[outcomes]):
+            yield "environment_sniffing", asked
 
 
-def _work(source: PythonSource, choice: Choice) -> set[tuple[bool, bool]]:
-    """What the ways from a choice do, but for those that end with an error."""
-    return {work(source, way) for way in choice.ways if not raises(way)}
+def _is_between_both(done: Set[Work]) -> bool:
+    """Whether some outcome launches kernels, and another one computes with PyTorch and launches none."""
+    return any(each.launches for each in done) and Work(launches=False, computes=True) in done
 
 
-def _defined(source: PythonSource, outcome: Sequence[ast.AST]) -> tuple[bool, bool]:
-    """As `work`, where a name that is given something else than an extension launches nothing."""
+def _defined(source: PythonSource, outcome: Sequence[ast.AST]) -> Work:
+    """The work of an outcome, where a name that is given something else than an extension launches nothing."""
     blocks = [part for node in outcome for part in (node.body if isinstance(node, ast.ExceptHandler) else [node])]
-    return work(source, [node.value if isinstance(node, ast.Assign) else node for node in blocks])
+    return work_of(source).of(node.value if isinstance(node, ast.Assign) else node for node in blocks)
 
 
-def _at_import(source: PythonSource) -> Iterator[tuple[ast.AST, Sequence[Sequence[ast.AST]]]]:
-    """Choices that are made when the file is imported, with what each outcome defines. Any statement that may fail is one,
-    too."""
+def _at_import(source: PythonSource) -> Iterator[tuple[Sequence[ast.AST], Outcomes]]:
+    """Choices that are made when the file is imported: by what, and what each outcome defines. Any statement that may fail
+    is one, too."""
     waiting: list[ast.AST] = [node for node in source.tree.body if not isinstance(node, Definition)]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Try):
-            yield from ((statement, [[*node.body, *node.orelse], node.handlers]) for statement in node.body)
-        yield from ((choice.condition, choice.outcomes) for choice in choices(source, [node]))
+            yield node.body, Outcomes([[*node.body, *node.orelse], node.handlers])
+        yield from ((choice.conditions, choice.outcomes) for choice in choices(source, [node]))
         waiting += [part for part in ast.iter_child_nodes(node) if not isinstance(part, Definition | ast.Lambda)]
 
 
@@ -164,28 +169,28 @@ def _content(_: PythonSource) -> Tells:
 
 def _address(source: PythonSource) -> Tells:
     """Whether a node asks where an input lies, for more than whether vector loads may read it."""
-    inputs = set(forward_parameters(source))
+    of_inputs = source.mentioning(forward_parameters(source))
+
+    @functools.cache
+    def is_for_alignment(name: str) -> bool:
+        uses = [node for node in source.mentions(name) if isinstance(node, ast.Name | ast.Attribute)]
+        return all(_is_rest(source.parent(use), use) for use in uses if isinstance(use.ctx, ast.Load))
+
+    def is_alignment(address: ast.AST) -> bool:
+        """Whether an address is only asked for its rest: `x.data_ptr() % 16`, `x.data_ptr() & 15`, also through a variable.
+        All memory that PyTorch allocates is aligned to `_ALIGNED` bytes: the answer tells no two fresh tensors apart."""
+        match source.parent(address):
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                return is_for_alignment(name)
+            case above:
+                return _is_rest(above, address)
 
     def tells(node: ast.AST) -> bool:
-        if not isinstance(node, ast.Call) or identifier_of(node.func) not in _OF_ADDRESSES:
+        if not isinstance(node, ast.Call) or identifier_of(node.func) not in _OF_ADDRESSES or node not in of_inputs:
             return False
-        aligned = identifier_of(node.func) == "data_ptr" and _is_alignment(source, node)
-        return bool(identifiers(ast.walk(node)) & inputs) and not aligned
+        return not (identifier_of(node.func) == "data_ptr" and is_alignment(node))
 
     return tells
-
-
-def _is_alignment(source: PythonSource, address: ast.AST) -> bool:
-    """Whether an address is only asked for its rest: `x.data_ptr() % 16`, `x.data_ptr() & 15`, also through a variable. All
-    memory that PyTorch allocates is aligned to `_ALIGNED` bytes: the answer tells no two fresh tensors apart."""
-    above = source.parent(address)
-    if isinstance(above, ast.Assign) and [type(target) for target in above.targets] == [ast.Name]:
-        name = next(iter(identifiers(above.targets)))
-        uses = [
-            node for node in source.nodes if isinstance(node, ast.Name | ast.Attribute) and identifier_of(node) == name
-        ]
-        return all(_is_rest(source.parent(use), use) for use in uses if isinstance(use.ctx, ast.Load))
-    return _is_rest(above, address)
 
 
 def _is_rest(node: ast.AST | None, address: ast.AST) -> bool:
@@ -197,17 +202,25 @@ def _is_rest(node: ast.AST | None, address: ast.AST) -> bool:
 
 def _asked(source: PythonSource, tells: Tells) -> Iterator[Choice]:
     """The choices in forward that ask what tells."""
-    return (choice for choice in choices(source, source.in_forward) if _asks(source, choice.condition, tells))
+    asking = _asking(source, tells)
+    if asking:
+        yield from (choice for choice in choices(source, source.in_forward) if not asking.isdisjoint(choice.conditions))
 
 
 def _told_to_kernels(source: PythonSource) -> Iterator[ast.Call]:
     """Calls of an extension that are told how a circumstance compares with something: the kernels may do less then."""
-    names, tells = extension_names(source), _own_business(source)
+    asking = _asking(source, _own_business(source))
+    if not asking:
+        return
+    conditions = (node for node in source.nodes if isinstance(node, ast.Compare) and node in asking)
+    by_value = (node for node in conditions if not all(isinstance(item, ast.Is | ast.IsNot) for item in node.ops))
+    told = made_from(source, by_value, lambda name: [*source.values(name), *_returned(source, name)], _FAR)
+    of_extensions = source.mentioning(extension_names(source))
     for node in source.in_forward:
-        if isinstance(node, ast.Call) and identifiers(ast.walk(node.func)) & names and not builds(source, node):
-            given = [*node.args, *(keyword.value for keyword in node.keywords)]
-            if any(_asks(source, condition, tells) for condition in _conditions(source, given)):
-                yield node
+        if not isinstance(node, ast.Call) or node.func not in of_extensions or builds(source, node):
+            continue
+        if not told.isdisjoint([*node.args, *(keyword.value for keyword in node.keywords)]):
+            yield node
 
 
 def _own_business(source: PythonSource) -> Tells:
@@ -220,21 +233,6 @@ def _own_business(source: PythonSource) -> Tells:
     return tells
 
 
-def _conditions(source: PythonSource, values: list[ast.expr]) -> Iterator[ast.expr]:
-    """Comparisons, but for those of identity, that values are made from, also through variables."""
-    pending: list[tuple[ast.expr, int]] = [(value, 0) for value in values]
-    seen = set[str]()
-    while pending:
-        value, depth = pending.pop()
-        for part in ast.walk(value):
-            if isinstance(part, ast.Compare) and not all(isinstance(item, ast.Is | ast.IsNot) for item in part.ops):
-                yield part
-            name = identifier_of(part)
-            if isinstance(part, ast.Name | ast.Attribute) and name and name not in seen and depth < _FAR:
-                pending += [(made, depth + 1) for made in [*source.values(name), *_returned(source, name)]]
-                seen.add(name)
-
-
 def _returned(source: PythonSource, name: str) -> Iterator[ast.expr]:
     """What the functions of the file with this name return."""
     for item in source.definitions(name):
@@ -245,11 +243,11 @@ def _returned(source: PythonSource, name: str) -> Iterator[ast.expr]:
 
 def _circumstance(source: PythonSource, but_for: tuple[str, ...] = ()) -> Tells:
     """Whether a node asks for a circumstance, `but_for` those with these names."""
-    inputs, forward = set(forward_parameters(source)), set(source.in_forward)
+    of_inputs, forward = source.mentioning(forward_parameters(source)), source.in_forward
 
     def tells(node: ast.AST) -> bool:
         if identifier_of(node) in _HISTORY:
-            return bool(identifiers(ast.walk(node)) & inputs)
+            return node in of_inputs
         name = (source.dotted(node.func) or "") if isinstance(node, ast.Call) else ""
         return (not (but_for and name.startswith(but_for)) and _is_circumstance(source, name)) or (
             name in _DRAWS and node in forward
@@ -269,7 +267,7 @@ def _count(source: PythonSource) -> Tells:
             advanced |= _lasting(node.target, kept)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GROWING:
             advanced |= _lasting(node.func.value, kept)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "next" and node.args:
+        elif isinstance(node, ast.Call) and identifier_of(node.func) == "next" and node.args:
             advanced |= _lasting(node.args[0], kept)
     return lambda node: isinstance(node, ast.Name | ast.Attribute) and bool(identifiers([node]) & advanced)
 
@@ -287,71 +285,64 @@ def _checks(source: PythonSource, node: ast.AST) -> bool:
     return isinstance(above, ast.If) and above.test is node and ends_with_an_error(source, above)
 
 
-def _asks(source: PythonSource, condition: ast.AST, tells: Tells) -> bool:
-    """Whether a condition is made from what tells, also through variables and functions. How an extension was built does
-    not."""
-    pending: list[tuple[ast.AST, int]] = [(condition, 0)]
-    seen = set(extension_names(source))
-    while pending:
-        value, depth = pending.pop()
-        for node in _parts(source, value):
-            if tells(node):
-                return True
-            name = identifier_of(node)
-            if name and depth < _FAR:
-                made: list[ast.AST] = [*source.values(name), *_functions(source, name)]
-                pending += [(found, depth + 1) for found in made if name not in seen]
-                seen.add(name)
-    return False
+def _asking(source: PythonSource, tells: Tells) -> Set[ast.AST]:
+    """What is made from something that tells, also through variables and functions. How an extension was built does not
+    count; nor do comparisons of durations: whoever measures which way is faster asks for no circumstance; nor what kind of
+    tensor something is, where its content does not decide that."""
+    telling = [node for node in source.nodes if tells(node)]
+    if not telling:
+        return frozenset()
+    extensions, is_duration = extension_names(source), _durations(source)
+    chosen = {sized: _chosen(source, sized=sized) for sized in (True, False)}
+
+    def hides(node: ast.AST) -> bool:
+        if isinstance(node, ast.Compare):
+            return all(is_duration(side, 0) for side in [node.left, *node.comparators])
+        sized = isinstance(node, ast.Attribute) and node.attr in _SIZES
+        kind = sized or (isinstance(node, ast.Attribute) and node.attr in _KINDS)
+        return isinstance(node, ast.Attribute) and kind and node.value not in chosen[sized]
+
+    def stands_for(name: str) -> Iterable[ast.AST]:
+        return () if name in extensions else [*source.values(name), *_functions(source, name)]
+
+    return made_from(source, telling, stands_for, _FAR, hides=hides)
 
 
-def _parts(source: PythonSource, value: ast.AST) -> Iterator[ast.AST]:
-    """The expression and what it contains, but for comparisons of durations: whoever measures which way is faster asks for
-    no circumstance; and for what kind of tensor something is, which its content does not decide."""
-    if isinstance(value, ast.Compare) and all(_is_duration(source, side) for side in [value.left, *value.comparators]):
-        return
-    if isinstance(value, ast.Attribute) and _tells_kind(source, value):
-        return
-    yield value
-    for part in ast.iter_child_nodes(value):
-        yield from _parts(source, part)
+def _chosen(source: PythonSource, *, sized: bool) -> Set[ast.AST]:
+    """What is, or has a name in it that stands for, one of several: its kind may tell which. `sized`: or has a size that
+    values decide, however far from here."""
+
+    def picks(node: ast.AST) -> bool:
+        if isinstance(node, ast.Subscript) and not all(isinstance(part, _CONSTANT) for part in ast.walk(node.slice)):
+            return True
+        return isinstance(node, ast.IfExp | ast.BoolOp | ast.Compare) or (sized and identifier_of(node) in _COUNTED)
+
+    return made_from(source, filter(picks, source.nodes), source.values, len(source.nodes) if sized else 1)
 
 
-def _tells_kind(source: PythonSource, value: ast.Attribute) -> bool:
-    sized = value.attr in _SIZES
-    return (sized or value.attr in _KINDS) and not _is_chosen(source, value.value, sized=sized)
+def _durations(source: PythonSource) -> Callable[[ast.expr, int], bool]:
+    """Tells of an expression, so many steps from where it is asked for, whether it is a difference of two readings, or made
+    of such: `min(end - begun, other)`."""
 
+    @functools.cache
+    def is_named(name: str, depth: int) -> bool:
+        found = [item for item in source.values(name) if not isinstance(item, ast.Constant)]
+        return bool(found) and all(is_duration(item, depth) for item in found)
 
-def _is_chosen(source: PythonSource, value: ast.expr, *, sized: bool) -> bool:
-    """Whether an expression, or what a name in it stands for, is one of several: its kind may tell which. `sized`: or has a
-    size that values decide, however far from here."""
-    pending, seen = [value], set[str]()
-    while pending:
-        made = pending.pop()
-        for part in ast.walk(made):
-            picks = isinstance(part, ast.Subscript) and not all(isinstance(x, _CONSTANT) for x in ast.walk(part.slice))
-            name = identifier_of(part) or ""
-            if picks or isinstance(part, ast.IfExp | ast.BoolOp | ast.Compare) or (sized and name in _COUNTED):
-                return True
-            if name not in seen and (sized or made is value):
-                pending += source.values(name)
-                seen.add(name)
-    return False
+    @functools.cache
+    def is_duration(value: ast.expr, depth: int) -> bool:
+        match value:
+            case _ if depth > _FAR:
+                return False
+            case ast.BinOp(left=left, op=ast.Sub(), right=right):
+                return not (isinstance(left, ast.Constant) or isinstance(right, ast.Constant))
+            case ast.BinOp(left=left, op=ast.Mult() | ast.Div(), right=right):
+                return is_duration(left, depth + 1) or is_duration(right, depth + 1)
+            case ast.Call(func=ast.Name(id="min" | "max" | "sum")):
+                return all(is_duration(item, depth + 1) for item in value.args)
+        return is_named(identifier_of(value) or "", depth + 1)
 
-
-def _is_duration(source: PythonSource, value: ast.expr, depth: int = 0) -> bool:
-    """Whether it is a difference of two readings, or made of such: `min(end - begun, other)`."""
-    if depth > _FAR:
-        return False
-    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub):
-        return all(not isinstance(side, ast.Constant) for side in (value.left, value.right))
-    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult | ast.Div):
-        sides = (value.left, value.right)
-        return any(_is_duration(source, side, depth + 1) for side in sides)
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("min", "max", "sum"):
-        return all(_is_duration(source, item, depth + 1) for item in value.args)
-    found = [item for item in source.values(identifier_of(value) or "") if not isinstance(item, ast.Constant)]
-    return bool(found) and all(_is_duration(source, item, depth + 1) for item in found)
+    return is_duration
 
 
 def _functions(source: PythonSource, name: str) -> list[ast.AST]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import accumulate
 
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.lexer import Token, partner, words
@@ -28,13 +29,30 @@ def cuda_circumstances(source: CudaSource) -> Iterator[Token]:
 
 def _branches(body: list[Token], asking: set[str]) -> Iterator[Token]:
     told = _told(body, asking)
+    telling = [*accumulate((_is_telling(body, index, told) for index in range(len(body))), initial=0)]
     returns, ends = ([i for i, token in enumerate(body) if token.text == text] for text in ("return", ";"))
-    for index, token in enumerate(body[:-1]):
+    known: dict[int, bool] = {}
+
+    def leaves(begin: int) -> bool:
+        """Whether the statement or block at `begin`, or one behind each `else`, returns."""
+        path: list[tuple[int, bool]] = []
+        while begin < len(body) and begin not in known:
+            end = _statement_end(body, begin, ends)
+            path.append((begin, _next(returns, begin, end) < end))
+            if end + 2 >= len(body) or body[end + 1].text != "else":
+                begin = len(body)
+            else:
+                begin = (_condition_end(body, end + 2) or end + 1) + 1
+        result = known.get(begin, False)
+        for place, own in reversed(path):
+            result |= own
+            known[place] = result
+        return result
+
+    for index, token in enumerate(body):
         closing = _condition_end(body, index)
-        if closing is not None and _tells(body[index + 2 : closing], told):
-            branches = _statements(body, closing + 1, ends)
-            if any(_next(returns, begin, end) < end for begin, end in branches):
-                yield token
+        if closing is not None and telling[closing] > telling[index + 2] and leaves(closing + 1):
+            yield token
 
 
 def _condition_end(body: list[Token], index: int) -> int | None:
@@ -64,23 +82,17 @@ def _told(body: list[Token], asking: set[str]) -> set[str]:
 
 
 def _tells(tokens: list[Token], told: set[str]) -> bool:
-    return any(
-        token.kind == "identifier"
-        and (
-            token.text in told
-            or (token.text in _ASKED and [item.text for item in tokens[index + 1 : index + 2]] == ["("])
-        )
-        for index, token in enumerate(tokens)
-    )
+    return any(_is_telling(tokens, index, told) for index in range(len(tokens)))
 
 
-def _statements(body: list[Token], begin: int, ends: list[int]) -> Iterator[tuple[int, int]]:
-    """First and last index of the statement or block at `begin`, and of those behind each `else`. ends: of each `;`."""
-    while begin < len(body):
-        end = partner(body, begin) if body[begin].text == "{" else None
-        if end is None:
-            end = _next(ends, begin, len(body))
-        yield begin, end
-        if end + 2 >= len(body) or body[end + 1].text != "else":
-            return
-        begin = (_condition_end(body, end + 2) or end + 1) + 1
+def _is_telling(tokens: list[Token], index: int, told: set[str]) -> bool:
+    token = tokens[index]
+    if token.kind != "identifier":
+        return False
+    return token.text in told or (token.text in _ASKED and index + 1 < len(tokens) and tokens[index + 1].text == "(")
+
+
+def _statement_end(body: list[Token], begin: int, ends: list[int]) -> int:
+    """Last index of the statement or block at `begin`. ends: of each `;`."""
+    end = partner(body, begin) if body[begin].text == "{" else None
+    return _next(ends, begin, len(body)) if end is None else end

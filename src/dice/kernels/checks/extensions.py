@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import heapq
 
 from dice.kernels.checks.python_names import identifier_of, identifiers
 from dice.kernels.checks.python_source import PythonSource
@@ -22,17 +23,21 @@ def extension_names(source: PythonSource) -> set[str]:
     makers = _makers(source)
     found = set(makers)
     assignments = [node for node in source.nodes if isinstance(node, ast.Assign)]
-    grown = True
-    while grown:
-        grown = False
-        for node in assignments:
-            if _stands_for(source, node.value, found, makers):
-                targets = {name for target in node.targets for name in identifiers([*ast.walk(target)])} - {
-                    "self",
-                    "cls",
-                }
-                grown |= not targets <= found
-                found |= targets
+    by_name: dict[str, list[int]] = {}  # the assignments that mention a name
+    for place, node in enumerate(assignments):
+        for name in identifiers(ast.walk(node.value)):
+            by_name.setdefault(name, []).append(place)
+    waiting = [(0, place) for place in range(len(assignments))]  # in rounds, in each as the file has them
+    while waiting:
+        turn, place = heapq.heappop(waiting)
+        node = assignments[place]
+        targets = {name for target in node.targets for name in identifiers(ast.walk(target))} - {"self", "cls"}
+        if targets <= found or not _stands_for(source, node.value, found, makers):
+            continue
+        changed = {other for name in targets - found for other in by_name.get(name, ())}
+        found |= targets
+        for other in changed:
+            heapq.heappush(waiting, (turn + (other <= place), other))
     return found
 
 

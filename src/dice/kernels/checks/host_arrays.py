@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import SHAPE_ONLY, count_inputs, forward_parameters, made_inputs
@@ -27,8 +27,6 @@ _HANDED_ON = words(
 """Functions and methods that compute nothing."""
 _FEW = 64
 """Elements of an input that the host may compute with."""
-_ROUNDS = 6
-"""Steps by which an array is followed through variables and functions."""
 
 
 def host_array_findings(source: PythonSource, reference: PythonSource | None, seen: Seen | None) -> list[Finding]:
@@ -42,7 +40,7 @@ def host_array_findings(source: PythonSource, reference: PythonSource | None, se
 
 def _computations(source: PythonSource, reference: PythonSource | None) -> Iterator[ast.expr | ast.AugAssign]:
     spared = count_inputs(source, reference) | _small_inputs(source, reference)
-    arrays = _Arrays(source, set(forward_parameters(source)) - spared)
+    arrays = _arrays(source, set(forward_parameters(source)) - spared)
     for node in source.in_forward:
         if isinstance(node, ast.BinOp):
             parts: list[ast.expr] = [node.left, node.right]
@@ -56,7 +54,7 @@ def _computations(source: PythonSource, reference: PythonSource | None) -> Itera
             parts = [*owner, *(node.args if by_numpy else [])]
         else:
             continue
-        if any(arrays.holds(part) for part in parts):
+        if not arrays.isdisjoint(parts):
             yield node
 
 
@@ -84,61 +82,84 @@ def _elements(problem: PythonSource, value: ast.expr) -> float:
     return count
 
 
-class _Arrays:
-    """Which expressions are NumPy arrays of an input's values."""
+_Place = ast.AST | str | tuple[str, int]
+"""An expression, a name, or an argument of the functions with a name."""
 
-    def __init__(self, source: PythonSource, inputs: set[str]) -> None:
-        self._source, self._values, self._names = source, set(inputs), set[str]()
-        for _ in range(_ROUNDS):
-            for node in source.in_forward:
-                self._follow(node)
 
-    def holds(self, node: ast.expr) -> bool:
-        """Whether it is such an array, or computed from one."""
+def _arrays(source: PythonSource, inputs: Iterable[str]) -> Set[_Place]:
+    """Expressions that are NumPy arrays of an input's values or computed from one, also through variables and functions."""
+    users: dict[_Place, list[_Place]] = {}
+    bound: dict[_Place, list[_Place]] = {}
+    for value, target in _bindings(source):
+        users.setdefault(value, []).append(target)
+        origin = _root(value) if isinstance(value, ast.AST) else value
+        if origin is not None:
+            bound.setdefault(origin, []).append(target)
+    values = _closure(inputs, bound)
+    arrays: list[_Place] = []
+    for node in source.nodes:
         if isinstance(node, ast.Name):
-            return node.id in self._names
-        if isinstance(node, ast.Attribute):
-            return node.attr not in SHAPE_ONLY and self.holds(node.value)
-        if isinstance(node, ast.Subscript):
-            return self.holds(node.value)
-        if isinstance(node, ast.BinOp):
-            return self.holds(node.left) or self.holds(node.right)
-        if not isinstance(node, ast.Call):
-            return False
-        name, given = identifier_of(node.func), _owner(node.func)
-        if name in _ARRAYS:
-            return any(self._is_input(part) for part in given)
-        if (self._source.dotted(node.func) or "").startswith("numpy."):
-            return any(self._is_input(part) or self.holds(part) for part in node.args)
-        return name not in ("item", "tolist", "tobytes") and any(self.holds(part) for part in given)
+            users.setdefault(node.id, []).append(node)
+        elif (isinstance(node, ast.Attribute) and node.attr not in SHAPE_ONLY) or isinstance(node, ast.Subscript):
+            users.setdefault(node.value, []).append(node)
+        elif isinstance(node, ast.BinOp):
+            users.setdefault(node.left, []).append(node)
+            users.setdefault(node.right, []).append(node)
+        elif isinstance(node, ast.Call):
+            name = identifier_of(node.func)
+            by_numpy = (source.dotted(node.func) or "").startswith("numpy.")
+            parts = _owner(node.func) if name in _ARRAYS or not by_numpy else node.args
+            if (name in _ARRAYS or by_numpy) and any(_root(part) in values for part in parts):
+                arrays.append(node)
+            if name not in _ARRAYS and name not in ("item", "tolist", "tobytes"):
+                for part in parts:
+                    users.setdefault(part, []).append(node)
+    return _closure(arrays, users)
 
-    def _is_input(self, node: ast.expr) -> bool:
-        """Whether an expression is made from an input's values by methods: `x.detach().cpu()`."""
-        while isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
-            if isinstance(node, ast.Attribute) and node.attr in SHAPE_ONLY:
-                return False
-            node = node.func if isinstance(node, ast.Call) else node.value
-        return isinstance(node, ast.Name) and node.id in self._values
 
-    def _follow(self, node: ast.AST) -> None:
-        """Through an assignment, and into the parameters of the candidate's own functions."""
+def _closure(begin: Iterable[_Place], users: Mapping[_Place, Sequence[_Place]]) -> Set[_Place]:
+    """What some of `begin` get to through their users, and theirs."""
+    found: set[_Place] = set(begin)
+    waiting = [*found]
+    while waiting:
+        fresh = [user for user in users.get(waiting.pop(), ()) if user not in found]
+        found.update(fresh)
+        waiting += fresh
+    return found
+
+
+def _bindings(source: PythonSource) -> Iterator[tuple[_Place, _Place]]:
+    """What is given to what: by assignments, and to the parameters of the candidate's own functions."""
+    called: set[str] = set()
+    for node in source.in_forward:
         if isinstance(node, ast.Assign):
             for target in node.targets:
-                self._bind(target, node.value)
-        elif isinstance(node, ast.Call):
-            for function in self._source.definitions(identifier_of(node.func) or ""):
-                if isinstance(function, ast.FunctionDef):
-                    names = [name for name in positional_parameters(function) if name not in ("self", "cls")]
-                    for name, value in zip(names, node.args, strict=False):
-                        self._bind(ast.Name(name), value)
+                yield from _bound(target, node.value)
+        elif isinstance(node, ast.Call) and source.definitions(name := identifier_of(node.func) or ""):
+            yield from ((value, (name, place)) for place, value in enumerate(node.args))
+            called.add(name)
+    for name in called:
+        for function in source.definitions(name):
+            if isinstance(function, ast.FunctionDef):
+                taken = [each for each in positional_parameters(function) if each not in ("self", "cls")]
+                yield from (((name, place), parameter) for place, parameter in enumerate(taken))
 
-    def _bind(self, target: ast.expr, value: ast.expr) -> None:
-        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-            for each, part in zip(target.elts, value.elts, strict=True):
-                self._bind(each, part)
-        elif isinstance(target, ast.Name):
-            self._names |= {target.id} if self.holds(value) else set()
-            self._values |= {target.id} if self._is_input(value) else set()
+
+def _bound(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, str]]:
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        for each, part in zip(target.elts, value.elts, strict=True):
+            yield from _bound(each, part)
+    elif isinstance(target, ast.Name):
+        yield value, target.id
+
+
+def _root(node: ast.AST) -> str | None:
+    """The name from which an expression is made by methods: `x` of `x.detach().cpu()`."""
+    while isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
+        if isinstance(node, ast.Attribute) and node.attr in SHAPE_ONLY:
+            return None
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else None
 
 
 def _owner(function: ast.expr) -> list[ast.expr]:

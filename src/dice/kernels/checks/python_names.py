@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from importlib.util import decode_source
+from itertools import pairwise
 
 from dice.python_scope import Definition, Function, bindings_of, functions_in, import_aliases
 from dice.python_text import parse_python
@@ -21,6 +22,8 @@ _LONGEST_TEXT = 1 << 20
 """Characters of a string that is put together; `b = a + a; c = b + b; ...` doubles it in each line."""
 _LARGEST = 1 << 1024
 """In the place of larger integers: Python refuses to write one of more than 4,300 digits, which hexadecimal ones have."""
+
+_IN_BLOCKS = ast.stmt | ast.ExceptHandler | ast.match_case
 
 
 def parse_deep(code: str) -> ast.Module:
@@ -186,6 +189,11 @@ class PythonNames:
         """Every node that mentions `identifier`, as `identifier_of` reads it."""
         return self._mentions.get(identifier, [])
 
+    @property
+    def mentioned(self) -> Iterable[str]:
+        """Every identifier that some node mentions."""
+        return self._mentions.keys()
+
     @cached_property
     def _mentions(self) -> dict[str, list[ast.AST]]:
         found: dict[str, list[ast.AST]] = {}
@@ -229,17 +237,56 @@ class PythonNames:
                 if not is_docstring:
                     yield node, node.value
 
-    def after(self, node: ast.stmt) -> list[ast.AST]:
+    def after(self, node: ast.stmt) -> Iterator[ast.AST]:
         """Statements that follow `node` in its own block and in the blocks around it, up to its function."""
-        found: list[ast.AST] = []
-        inner: ast.AST = node
-        while not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) and inner in self._parents:
-            outer = self._parents[inner]
-            for _, block in ast.iter_fields(outer):
-                if isinstance(block, list) and inner in block:
-                    found += block[block.index(inner) + 1 :]
-            inner = outer
+        following = self.successors.get(node)
+        while following is not None:
+            yield following
+            following = self.successors.get(following)
+
+    @cached_property
+    def successors(self) -> dict[ast.AST, ast.AST]:
+        """Statement, handler or case -> the first that follows it, as `after` says."""
+        found: dict[ast.AST, ast.AST] = {}
+        for node in self.nodes:  # from the outside in
+            behind = None if isinstance(node, Function) else found.get(node)
+            for _, block in ast.iter_fields(node):
+                if isinstance(block, list) and block and isinstance(block[0], _IN_BLOCKS):
+                    found.update(pairwise(block))
+                    if behind is not None:
+                        found[block[-1]] = behind
         return found
+
+    def before(self, nodes: Iterable[ast.AST]) -> set[ast.AST]:
+        """Statements, handlers and cases that any of `nodes` follows."""
+        found: set[ast.AST] = set()
+        waiting = list(nodes)
+        while waiting:
+            fresh = [node for node in self._predecessors.get(waiting.pop(), ()) if node not in found]
+            found.update(fresh)
+            waiting += fresh
+        return found
+
+    @cached_property
+    def _predecessors(self) -> dict[ast.AST, list[ast.AST]]:
+        found: dict[ast.AST, list[ast.AST]] = {}
+        for node, following in self.successors.items():
+            found.setdefault(following, []).append(node)
+        return found
+
+    def around(self, nodes: Iterable[ast.AST]) -> set[ast.AST]:
+        """`nodes` and all that contains any of them."""
+        found: set[ast.AST] = set()
+        for node in nodes:
+            inner: ast.AST | None = node
+            while inner is not None and inner not in found:
+                found.add(inner)
+                inner = self._parents.get(inner)
+        return found
+
+    def mentioning(self, names: Iterable[str]) -> set[ast.AST]:
+        """Every node that mentions one of `names`, itself or in what it contains."""
+        return self.around(node for name in names for node in self.mentions(name))
 
     @cached_property
     def computes_names(self) -> bool:

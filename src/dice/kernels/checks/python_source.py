@@ -7,7 +7,7 @@ code does not compute names at run time (`computes_names`).
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, KeysView, Set
+from collections.abc import Iterable, Iterator, KeysView, Set
 from functools import cached_property
 from typing import Literal
 
@@ -69,6 +69,44 @@ class PythonSource(PythonNames):
     def reach_from(self, nodes: list[ast.AST]) -> KeysView[ast.AST]:
         """What can run when `nodes` do, each node once; functions are followed by name."""
         return self._reach(nodes, "names")
+
+    def leading_to(self, goals: Iterable[ast.AST]) -> set[ast.AST]:
+        """Every node such that one of `goals` can run when it does: those from which `reach_from` reaches one."""
+        found: set[ast.AST] = set()
+        named: set[str] = set()
+        waiting: list[tuple[ast.AST, bool]] = [(goal, True) for goal in goals]  # whether it runs where it stands
+
+        def enter(node: ast.AST) -> None:
+            """What runs `node` besides its place: mentions of a function, and of the classes that it is a part of."""
+            inner: ast.AST | None = None if isinstance(node, ast.ClassDef) else node
+            while inner is not None and inner is not self.entry:
+                if isinstance(inner, Definition) and inner.name not in named and not _is_dunder(inner.name):
+                    named.add(inner.name)
+                    waiting.extend((mention, True) for mention in self.mentions(inner.name))
+                above = self._parents.get(inner)
+                part = isinstance(above, ast.ClassDef) and (isinstance(inner, ast.stmt) or inner in above.bases)
+                inner = above if part else None
+
+        in_place: set[ast.AST] = set()
+        while waiting:
+            node, placed = waiting.pop()
+            if node not in found:
+                found.add(node)
+                enter(node)
+            above = self._parents.get(node)
+            if not placed or node in in_place or above is None:
+                continue
+            in_place.add(node)
+            if node in self._outside:
+                waiting.append((self._outside[node], True))
+            if above not in self._main_blocks:
+                waiting.append((above, not isinstance(above, Definition)))
+        return found
+
+    @cached_property
+    def _outside(self) -> dict[ast.AST, ast.AST]:
+        """Decorator, default, annotation or base -> the definition around which it runs."""
+        return {part: node for node in self.nodes if isinstance(node, Definition) for part in parts_outside(node)}
 
     def _called_values(self) -> Iterator[ast.expr]:
         """What is put in the place of forward, or called with it: `self.forward = fast`, a namespace given to `type`,
@@ -138,6 +176,7 @@ class PythonSource(PythonNames):
         mentioned: set[str] = set()
         queue: list[ast.AST] = list(roots)
         entered: set[ast.AST] = set(roots)
+        opened: set[ast.AST] = set()
 
         def enter(node: ast.AST, *, methods_only: bool = False) -> None:
             if node is self.entry:
@@ -151,6 +190,9 @@ class PythonSource(PythonNames):
                 queue.append(node)
 
         def enter_objects(value: ast.expr) -> None:
+            if value in opened:
+                return
+            opened.add(value)
             callees = {node.func for node in ast.walk(value) if isinstance(node, ast.Call)}
             for node in ast.walk(value):
                 if isinstance(node, ast.Lambda):
@@ -163,7 +205,7 @@ class PythonSource(PythonNames):
 
         while queue:
             root = queue.pop()
-            for node in _own_nodes(root):
+            for node in self._own_nodes(root):
                 nodes.setdefault(node)
                 identifier = identifier_of(node)
                 if identifier is None or identifier in mentioned or _is_dunder(identifier):
@@ -178,6 +220,21 @@ class PythonSource(PythonNames):
                         enter_objects(value)
         return nodes.keys()
 
+    def _own_nodes(self, root: ast.AST) -> Iterator[ast.AST]:
+        """`root` and what it contains, nested definitions named but not entered, the main block left out."""
+        stack: list[ast.AST] = [root]
+        while stack:
+            node = stack.pop()
+            yield node
+            if isinstance(node, Definition) and node is not root:
+                stack += parts_outside(node)
+            elif node not in self._main_blocks:
+                stack += ast.iter_child_nodes(node)
+
+    @cached_property
+    def _main_blocks(self) -> set[ast.AST]:
+        return {node for node in self.nodes if _is_main(node)}
+
 
 def _has_run(function: Function | ast.Lambda, ran: Set[int]) -> bool:
     """Whether one of the function's own lines is among those that ran, not only the line that defines it."""
@@ -187,18 +244,6 @@ def _has_run(function: Function | ast.Lambda, ran: Set[int]) -> bool:
 
 def _is_dunder(identifier: str) -> bool:
     return identifier.startswith("__") and identifier.endswith("__")
-
-
-def _own_nodes(root: ast.AST) -> Iterator[ast.AST]:
-    """`root` and what it contains, nested definitions named but not entered, the main block left out."""
-    stack: list[ast.AST] = [root]
-    while stack:
-        node = stack.pop()
-        yield node
-        if isinstance(node, Definition) and node is not root:
-            stack += parts_outside(node)
-        elif not _is_main(node):
-            stack += list(ast.iter_child_nodes(node))
 
 
 def _is_main(node: ast.AST) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Set
 
-from dice.kernels.checks.choices import Choice, choices, raises, work
+from dice.kernels.checks.choices import Choice, choices, raises, work_of
 from dice.kernels.checks.inputs import SHAPE_ONLY, count_inputs, forward_parameters
-from dice.kernels.checks.python_names import identifier_of, identifiers
+from dice.kernels.checks.made_from import assigned, made_from
+from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import words
 
@@ -21,15 +22,20 @@ def sniffing(source: PythonSource, reference: PythonSource | None) -> Iterator[t
     if reference is not None and next(_sniffs(reference), None) is not None:
         return
     counts = count_inputs(source, reference)
+    statistics = _statistics(source, set(forward_parameters(source)) - counts)
+    inexact = _asked_for(source, (call for call in statistics if not _is_exact(source, call)))
+    mentions = (node for name in set(forward_parameters(source)) - counts for node in source.mentions(name))
+    of_values = made_from(source, mentions, source.values, 1)
     for choice in _sniffs(source):
-        if not _leaves_for_nothing(source, choice.node, counts) and not _dispatches(source, choice, counts):
+        if not _leaves_for_nothing(source, choice.node, of_values) and not _dispatches(source, choice, inexact):
             yield "input_sniffing", choice.node, ""
 
 
-def _leaves_for_nothing(source: PythonSource, node: ast.AST, counts: set[str]) -> bool:
+def _leaves_for_nothing(source: PythonSource, node: ast.AST, of_values: Set[ast.AST]) -> bool:
     """Whether a branch only returns zeros where a count is zero: `if lengths.max() == 0: return zeros`.
 
     A statistic of floating-point values, even compared with zero, depends on the data: that is a choice of algorithm.
+    of_values: what such values are made into.
     """
     if not isinstance(node, ast.If) or node.orelse or len(node.body) != 1 or not isinstance(node.test, ast.Compare):
         return False
@@ -37,20 +43,15 @@ def _leaves_for_nothing(source: PythonSource, node: ast.AST, counts: set[str]) -
     name = (source.dotted(left.func) or ast.unparse(left.func)) if isinstance(left, ast.Call) else ""
     zeros = name in ("torch.zeros", "torch.zeros_like") or name.endswith(".new_zeros")
     nought = [type(item) for item in node.test.ops] == [ast.Eq] and ast.unparse(node.test.comparators[0]) == "0"
-    names = identifiers(ast.walk(node.test.left))
-    names |= {name for each in names for value in source.values(each) for name in identifiers(ast.walk(value))}
-    return zeros and nought and names & set(forward_parameters(source)) <= counts
+    return zeros and nought and node.test.left not in of_values
 
 
-def _dispatches(source: PythonSource, choice: Choice, counts: set[str]) -> bool:
+def _dispatches(source: PythonSource, choice: Choice, inexact: Set[ast.AST]) -> bool:
     """Whether a choice by whole numbers that the problem draws, as lengths are, is one between ways of launching.
 
     None of them computes with PyTorch, and none leaves forward without an extension.
     """
-    values = _statistics(source, choice.condition, set(forward_parameters(source)) - counts)
-    return all(_is_exact(source, value) for value in values) and all(
-        _launches(source, outcome) for outcome in choice.outcomes
-    )
+    return inexact.isdisjoint(choice.conditions) and work_of(source).only_launch(choice.outcomes)
 
 
 def _is_exact(source: PythonSource, statistic: ast.Call) -> bool:
@@ -66,37 +67,41 @@ def _is_exact(source: PythonSource, statistic: ast.Call) -> bool:
     )
 
 
-def _launches(source: PythonSource, outcome: Sequence[ast.AST]) -> bool:
-    launches, computes = work(source, outcome)
-    leaves = any(isinstance(inner, ast.Return) for item in outcome for inner in ast.walk(item))
-    return not computes and (launches or not leaves)
-
-
 def _sniffs(source: PythonSource) -> Iterator[Choice]:
     """Choices by a statistic of an input; not those of which the first outcome is an error, which check the input, and not
     those that are made again and again until something has converged."""
-    inputs = set(forward_parameters(source))
+    statistics = _asked_for(source, _statistics(source, set(forward_parameters(source))))
+    if not statistics:
+        return
+    compared, truths = _compared(source), _truths(source)
     for choice in choices(source, source.in_forward):
-        compares = choice.looks_up or _compares(source, choice.condition)
-        if not compares or choice.repeats or raises(choice.outcomes[0]) or _is_truth(source, choice.node):
+        compares = choice.looks_up or not compared.isdisjoint(choice.conditions)
+        if not compares or choice.repeats or raises(choice.outcomes.blocks[0]) or choice.node in truths:
             continue
-        if _statistics(source, choice.condition, inputs):
+        if not statistics.isdisjoint(choice.conditions):
             yield choice
 
 
-def _is_truth(source: PythonSource, node: ast.AST | None) -> bool:
-    """Whether it is an `and` or `or` that is part of a condition, or that has nothing but conditions in it."""
-    if not isinstance(node, ast.BoolOp):
-        return False
-    above = source.parent(node)
-    asked = _is_negation(above) or node in (getattr(above, "test", None), *getattr(above, "ifs", ()))
-    return asked or _is_question(node) or _is_truth(source, above)
+def _truths(source: PythonSource) -> Set[ast.AST]:
+    """Every `and` and `or` that is part of a condition, or that has nothing but conditions in it."""
+    questions: set[ast.AST] = set()
+    for node in reversed(source.nodes):  # from the inside out
+        if _is_question(node, questions):
+            questions.add(node)
+    found: set[ast.AST] = set()
+    for node in source.nodes:
+        if isinstance(node, ast.BoolOp):
+            above = source.parent(node)
+            asked = _is_negation(above) or node in (getattr(above, "test", None), *getattr(above, "ifs", ()))
+            if asked or node in questions or above in found:
+                found.add(node)
+    return found
 
 
-def _is_question(value: ast.AST) -> bool:
-    """Whether an expression can only be true or false."""
+def _is_question(value: ast.AST, questions: Set[ast.AST]) -> bool:
+    """Whether an expression can only be true or false. questions: those inside it that can."""
     if isinstance(value, ast.BoolOp):
-        return all(map(_is_question, value.values))
+        return all(item in questions for item in value.values)
     called = isinstance(value, ast.Call) and identifier_of(value.func) in _QUESTIONS
     return called or isinstance(value, ast.Compare) or _is_negation(value)
 
@@ -105,31 +110,43 @@ def _is_negation(value: ast.AST | None) -> bool:
     return isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not)
 
 
-def _statistics(source: PythonSource, condition: ast.expr, inputs: set[str]) -> list[ast.Call]:
-    """Statistics of any of `inputs` in a condition, and in what it compares."""
+def _statistics(source: PythonSource, inputs: set[str]) -> list[ast.Call]:
+    """Statistics of the values of any of `inputs`, not of its shape."""
+    read = source.around(
+        node
+        for name in inputs
+        for node in source.mentions(name)
+        if isinstance(node, ast.Name) and _is_read(source, node)
+    )
     return [
-        inner
-        for test in [condition, *_assigned(source, identifiers(ast.walk(condition)))]
-        for inner in ast.walk(test)
-        if isinstance(inner, ast.Call)
-        and isinstance(inner.func, ast.Attribute)
-        and inner.func.attr in _STATISTICS
-        and _of_input(source, inner, inputs)
+        node
+        for node in source.nodes
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _STATISTICS
+        and (node.func.value in read or (not read.isdisjoint(node.args) and source.dotted(node.func.value) == "torch"))
     ]
 
 
-def _compares(source: PythonSource, condition: ast.expr) -> bool:
-    """Whether there is a comparison in a condition, or in what was assigned to a name whose value it asks for."""
-    parts = [node for node in ast.walk(condition) if not _is_identity(source.parent(node))]
-    names = identifiers(node for node in parts if not isinstance(source.parent(node), ast.Attribute))
-    tests = [condition, *_assigned(source, names)]
-    return any(isinstance(node, ast.Compare) and not _is_identity(node) for test in tests for node in ast.walk(test))
+def _is_read(source: PythonSource, name: ast.Name) -> bool:
+    above = source.parent(name)
+    return not (isinstance(above, ast.Attribute) and above.attr in SHAPE_ONLY)
 
 
-def _assigned(source: PythonSource, names: set[str]) -> Iterator[ast.expr]:
-    """What is assigned to names that are not forward's parameters."""
-    for name in names - set(forward_parameters(source)):
-        yield from (value for value in source.values(name) if isinstance(source.parent(value), ast.Assign))
+def _asked_for(source: PythonSource, nodes: Iterable[ast.AST]) -> Set[ast.AST]:
+    """What has any of `nodes` in it, or a name, but for forward's parameters, that is assigned such."""
+    return made_from(source, nodes, assigned(source, {*forward_parameters(source)}), 1)
+
+
+def _compared(source: PythonSource) -> Set[ast.AST]:
+    """What has a comparison in it, or a name that is assigned one and asked for its value."""
+
+    def follows(mention: ast.AST) -> bool:
+        above = source.parent(mention)
+        return not (isinstance(above, ast.Attribute) or _is_identity(above))
+
+    comparisons = (node for node in source.nodes if isinstance(node, ast.Compare) and not _is_identity(node))
+    return made_from(source, comparisons, assigned(source, {*forward_parameters(source)}), 1, follows=follows)
 
 
 def _is_identity(node: ast.AST | None) -> bool:
@@ -137,16 +154,3 @@ def _is_identity(node: ast.AST | None) -> bool:
     return isinstance(node, ast.Compare) and all(
         isinstance(operator, ast.Is | ast.IsNot | ast.In | ast.NotIn) for operator in node.ops
     )
-
-
-def _of_input(source: PythonSource, call: ast.Call, inputs: set[str]) -> bool:
-    """Whether a statistic is taken of an input's values, not of its shape."""
-    assert isinstance(call.func, ast.Attribute)
-    subjects = [call.func.value, *call.args] if source.dotted(call.func.value) == "torch" else [call.func.value]
-    for subject in subjects:
-        for node in ast.walk(subject):
-            if isinstance(node, ast.Name) and node.id in inputs:
-                above = source.parent(node)
-                if not (isinstance(above, ast.Attribute) and above.attr in SHAPE_ONLY):
-                    return True
-    return False

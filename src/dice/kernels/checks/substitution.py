@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from dice.kernels.checks.cuda_kernels import aten_calls, has_device_lambda, kernel_names, library_calls
 from dice.kernels.checks.extensions import extension_names, is_builder
@@ -15,7 +15,7 @@ from dice.kernels.checks.torch_calls import torch_computations
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.lexer import words
-from dice.python_scope import Function, positional_parameters
+from dice.python_scope import Function, dotted_name, positional_parameters
 
 _OTHER_BUILDERS = ("RawKernel", "RawModule", "_compile_kernel", "nvrtcCompileProgram", "nvrtcCreateProgram")
 _COMPILED = words(
@@ -134,11 +134,21 @@ def _reference_reused(source: PythonSource) -> Iterator[Finding]:
         function = call.func
         if not isinstance(function, ast.Attribute):
             continue
-        owner = ast.unparse(function.value)
-        above = inherits and function.attr == "forward" and (owner.startswith("super(") or owner in bases)
+        above = inherits and function.attr == "forward" and _is_above(function.value, bases)
         if above or _holds_model(source, function.attr):
             yield finding("reference_reused", "static", source.line(call))
             return
+
+
+def _is_above(owner: ast.expr, bases: Set[str]) -> bool:
+    """Whether it is `super()`, or what that has, or one of the bases."""
+    if dotted_name(owner) in bases:
+        return True
+    while isinstance(owner, ast.Attribute | ast.Subscript | ast.Call):
+        if isinstance(owner, ast.Call) and isinstance(owner.func, ast.Name):
+            return owner.func.id == "super"
+        owner = owner.func if isinstance(owner, ast.Call) else owner.value
+    return False
 
 
 def _has_kernels(source: PythonSource, name: str) -> bool:
@@ -156,16 +166,16 @@ def _holds_model(source: PythonSource, identifier: str) -> bool:
 
 def _fallbacks(source: PythonSource) -> Iterator[Finding]:
     """A try/except on forward's path whose handler computes with PyTorch, not one that raises, warns or cleans up."""
-    for node in source.in_forward:
-        if not isinstance(node, Try):
-            continue
+    tries = [node for node in source.in_forward if isinstance(node, Try)]
+    computing = source.leading_to(torch_computations(source, source.nodes)) if tries else set[ast.AST]()
+    returning = source.around(node for node in source.nodes if isinstance(node, ast.Return))
+    before = source.before(computing)
+    for node in tries:
+        left_out = node in before and not returning.isdisjoint(node.body)  # by the body's return
         for handler in node.handlers:
-            roots: list[ast.AST] = [handler]
-            if any(isinstance(inner, ast.Return) for item in node.body for inner in ast.walk(item)):
-                roots += source.after(node)  # what the body's return would have left out
-            reached = source.reach_from(roots)
-            computation = next(torch_computations(source, reached), None)
-            if computation is not None:
+            if left_out or handler in computing:
+                reached = source.reach_from([handler, *source.after(node)] if left_out else [handler])
+                computation = next(torch_computations(source, reached))
                 yield finding(
                     "fallback_to_pytorch", "static", f"{source.line(handler)} leads to {source.line(computation)}"
                 )
@@ -176,13 +186,9 @@ def _unused_results(source: PythonSource) -> Iterator[Finding]:
     """forward drops the result of every call of an extension, or multiplies it by zero."""
     if source.forward is None:
         return
-    extensions = extension_names(source)
+    of_extensions = source.mentioning(extension_names(source))
     loaded = {node.id for node in source.in_forward if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    calls = [
-        node
-        for node in source.in_forward
-        if isinstance(node, ast.Call) and identifiers(ast.walk(node.func)) & extensions
-    ]
+    calls = [node for node in source.in_forward if isinstance(node, ast.Call) and node.func in of_extensions]
     called, wasted = set(calls), dict[ast.Call, str]()
     for call in calls:
         zero = next((above for above in source.ancestors(call) if _is_zeroed(above)), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from dice.kernels.checks.answers import is_kept, kept_names
 from dice.kernels.checks.errors import ends_with_an_error
@@ -130,7 +130,8 @@ def _measured(source: PythonSource) -> set[str]:
 
 def _streams(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
     """Side streams that are never joined, and CUDA graphs."""
-    joined = any(_joins(source, node) for node in source.in_forward) or not _enters_stream(source)
+    sides = _sides(source)
+    joined = any(_joins(node, sides) for node in source.in_forward) or not _enters_stream(source)
     for call, name in source.calls(source.live):
         if name in _STREAMS and not joined:
             yield "side_stream", call
@@ -146,16 +147,23 @@ def _enters_stream(source: PythonSource) -> bool:
     return bool(names & set(_ENTERED)) or "cuda_stream" in identifiers(source.live)
 
 
-def _joins(source: PythonSource, node: ast.AST) -> bool:
-    """Whether anything but the side stream waits: `side.wait_stream(current)` only forks."""
+def _joins(node: ast.AST, sides: Set[ast.AST]) -> bool:
+    """Whether anything but the side stream waits: `side.wait_stream(current)` only forks. sides: what mentions one."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
         return False
     if node.func.attr == "synchronize":
         return True
-    waits = node.func.attr in ("wait_stream", "wait_event")
-    owners = identifiers(ast.walk(node.func.value))
-    made = (value for owner in owners for value in source.values(owner) if isinstance(value, ast.Call))
-    return waits and not any(source.dotted(value.func) in _STREAMS for value in made)
+    return node.func.attr in ("wait_stream", "wait_event") and node.func.value not in sides
+
+
+def _sides(source: PythonSource) -> Set[ast.AST]:
+    """What mentions a name that is ever given a new stream."""
+    made = (name for name in source.mentioned if any(_makes_stream(source, value) for value in source.values(name)))
+    return source.mentioning(made)
+
+
+def _makes_stream(source: PythonSource, value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and source.dotted(value.func) in _STREAMS
 
 
 def _overrides(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 
-from dice.kernels.checks.python_names import identifiers
+from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import words
 from dice.python_scope import positional_parameters
@@ -56,14 +57,20 @@ def _is_weight(source: PythonSource, value: ast.expr) -> bool:
         and item not in source.in_forward
         for item in made
     )
-    return bool(made) and by_torch and not any(_writes(node, chain) for node in source.in_forward)
+    written = _written(source)
+    return bool(made) and by_torch and written is not None and written.isdisjoint({*chain, "data"})
 
 
-def _writes(node: ast.AST, chain: list[str]) -> bool:
-    """Whether forward may change an attribute: an assignment to it or below it, or a call of `set_` and similar."""
-    if isinstance(node, ast.Attribute) and node.attr in {*chain, "data"} and not isinstance(node.ctx, ast.Load):
-        return True
-    return bool(identifiers([node]) & _REPLACES) or (isinstance(node, ast.Name) and node.id in ("setattr", "vars"))
+@functools.lru_cache(maxsize=8)
+def _written(source: PythonSource) -> set[str] | None:
+    """Attributes that forward assigns; None where it may change any, by a call of `set_` and similar."""
+    written: set[str] = set()
+    for node in source.in_forward:
+        if identifier_of(node) in _REPLACES or (isinstance(node, ast.Name) and node.id in ("setattr", "vars")):
+            return None
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            written.add(node.attr)
+    return written
 
 
 def becomes_a_weight(source: PythonSource, draw: ast.Call) -> bool:
