@@ -33,6 +33,38 @@ def late():
     return now() - _born > 9
 
 
+def room(n=0):
+    try:
+        return room(n + 1)
+    except RecursionError:
+        return n
+
+
+def deep(n=0):
+    try:
+        return n > 700 or deep(n + 1)
+    except Exception:
+        return False
+
+
+def fall(n):
+    return n and fall(n - 1)
+
+
+def whole(text):
+    try:
+        return int(text)
+    except ValueError:
+        return 0
+
+
+def chunked(x):
+    try:
+        return ext.relu(x)
+    except MemoryError:
+        return ext.relu(x[:4])
+
+
 class ModelNew(nn.Module):
     last = None
 
@@ -63,6 +95,9 @@ def findings_of(body: str, reference: str = REFERENCE) -> set[str]:
     "body",
     [
         "if now() - _born > 9:\n    return self.last\nreturn ext.relu(x)",
+        "return ext.relu(x) if room() > 700 else torch.relu(x)",
+        "return (torch.relu, ext.relu)[deep()](x)",
+        "try:\n    fall(700)\nexcept RecursionError:\n    return torch.relu(x)\nreturn ext.relu(x)",
         "self.end = self.end or now() + 9\nreturn ext.relu(x) if now() < self.end else torch.relu(x)",
         "return ext.relu(x) if time.time() < 2e9 else torch.relu(x)",
         "busy = threading.active_count() > 2\nif busy:\n    return ext.relu(x)\nreturn x.clamp(min=0)",
@@ -99,6 +134,9 @@ def test_kernels_for_some_circumstances_only(body: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
+        "return chunked(x)",
+        "return ext.relu(x) if whole(os.environ.get('BLOCK', '')) > 3 else torch.relu(x)",
+        "if fall(3):\n    raise RecursionError\nreturn ext.relu(x)",
         "if now() > 1e12:\n    raise TimeoutError\nreturn ext.relu(x)",
         "return ext.relu(x, torch.rand(8) < 0.5)",
         "self.last = threading.local()\nself.last.ring = [x]\nreturn ext.relu(x, len(self.last.ring) == 8)",

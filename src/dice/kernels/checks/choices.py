@@ -95,6 +95,9 @@ def _of_statement(source: PythonSource, node: ast.stmt) -> Iterator[Choice]:
             outcomes = [*handled, [*node.body, *node.orelse]]
             for failing, condition in _failures(source, node.body) if handled else ():
                 yield Choice(failing, condition, outcomes, source.after(node))
+            for handler in node.handlers:
+                if handler.type is not None and not raises(handler.body):
+                    yield Choice(handler, handler.type, outcomes, source.after(node))
         case ast.With() if _suppresses(source, node):
             for failing, condition in _failures(source, node.body):
                 yield Choice(failing, condition, [[], node.body], source.after(node))

@@ -87,6 +87,8 @@ _COUNTED = words(
 _CONSTANT = ast.Constant | ast.Slice | ast.Tuple | ast.UnaryOp | ast.unaryop | ast.expr_context
 _HISTORY = words("_version _base")
 """Attributes of an input that tell what was done with it before."""
+_OF_THE_PROCESS = words("RecursionError MemoryError")
+"""Errors that tell how deep the callers are and what memory is left, not what an input is."""
 _GROWING = words("append extend add insert update pop popleft popitem remove clear discard rotate")
 """Methods that change a container."""
 _FAR = 6
@@ -97,6 +99,11 @@ def circumstance_findings(source: PythonSource, reference: PythonSource | None) 
     reference makes such choices, too. The same, and `input_sniffing`, with one between kernels and PyTorch by where an
     input lies, and by the content of a tensor."""
     return one_of_each(finding(name, "static", source.line(node)) for name, node in _choices_of_work(source, reference))
+
+
+def chooses_by_content(source: PythonSource) -> bool:
+    """Whether forward makes any choice by numbers of a tensor."""
+    return next(_asked(source, _content(source)), None) is not None
 
 
 def _choices_of_work(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST]]:
@@ -248,6 +255,10 @@ def _circumstance(source: PythonSource, but_for: tuple[str, ...] = ()) -> Tells:
     inputs, forward = set(forward_parameters(source)), set(source.in_forward)
 
     def tells(node: ast.AST) -> bool:
+        if isinstance(node, ast.Name) and node.id in _OF_THE_PROCESS and not isinstance(source.parent(node), ast.Raise):
+            return True
+        if isinstance(node, ast.ExceptHandler) and _falls(source, node):
+            return True
         if identifier_of(node) in _HISTORY:
             return bool(identifiers(ast.walk(node)) & inputs)
         name = (source.dotted(node.func) or "") if isinstance(node, ast.Call) else ""
@@ -256,6 +267,19 @@ def _circumstance(source: PythonSource, but_for: tuple[str, ...] = ()) -> Tells:
         )
 
     return tells
+
+
+def _falls(source: PythonSource, handler: ast.ExceptHandler) -> bool:
+    """Whether a handler may catch that a function has called itself too often."""
+    attempt = source.parent(handler)
+    above = next((node for node in source.ancestors(handler) if isinstance(node, Function)), None)
+    if above is None or not isinstance(attempt, ast.Try | ast.TryStar):
+        return False
+    return any(
+        isinstance(node, ast.Call) and identifier_of(node.func) == above.name
+        for part in attempt.body
+        for node in ast.walk(part)
+    )
 
 
 def _count(source: PythonSource) -> Tells:
