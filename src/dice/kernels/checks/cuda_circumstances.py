@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.lexer import Token, partner, words
@@ -17,6 +17,9 @@ _ASKED = words(
 )
 """Functions that tell about the process, the machine or the moment."""
 
+Tells = Callable[[Sequence[Token], set[str]], bool]
+"""Whether tokens ask for something, or name one of the variables and functions that do."""
+
 
 def cuda_circumstances(source: CudaSource) -> Iterator[Token]:
     """The `if` of host functions that returns in one of its branches, by what such a function tells."""
@@ -27,17 +30,17 @@ def cuda_circumstances(source: CudaSource) -> Iterator[Token]:
 
 
 def _branches(body: list[Token], asking: set[str]) -> Iterator[Token]:
-    told = _told(body, asking)
+    names = told(body, asking, _tells)
     returns, ends = ([i for i, token in enumerate(body) if token.text == text] for text in ("return", ";"))
     for index, token in enumerate(body[:-1]):
-        closing = _condition_end(body, index)
-        if closing is not None and _tells(body[index + 2 : closing], told):
-            branches = _statements(body, closing + 1, ends)
-            if any(_next(returns, begin, end) < end for begin, end in branches):
-                yield token
+        closing = condition_end(body, index)
+        if closing is None or not _tells(body[index + 2 : closing], names):
+            continue
+        if any(_next(returns, begin, end) < end for begin, end in branches(body, closing + 1, ends)):
+            yield token
 
 
-def _condition_end(body: list[Token], index: int) -> int | None:
+def condition_end(body: list[Token], index: int) -> int | None:
     """Index of the `)` behind the condition of the `if` at `index`; None where there is none."""
     opens = body[index].text == "if" and index + 1 < len(body) and body[index + 1].text == "("
     return partner(body, index + 1) if opens else None
@@ -49,32 +52,32 @@ def _next(places: list[int], begin: int, otherwise: int) -> int:
     return places[found] if found < len(places) else otherwise
 
 
-def _told(body: list[Token], asking: set[str]) -> set[str]:
+def told(body: list[Token], asking: set[str], tells: Tells) -> set[str]:
     """Local variables that hold what was told, and functions that ask."""
-    told = set(asking)
+    names = set(asking)
     begin = 0
     for index, token in enumerate(body):
         if token.text not in (";", "{", "}"):
             continue
         texts = [item.text for item in body[begin:index]]
-        if "=" in texts[1:] and _tells(body[begin + texts.index("=", 1) + 1 : index], told):
-            told.add(texts[texts.index("=", 1) - 1])
+        if "=" in texts[1:] and tells(body[begin + texts.index("=", 1) + 1 : index], names):
+            names.add(texts[texts.index("=", 1) - 1])
         begin = index + 1
-    return told
+    return names
 
 
-def _tells(tokens: list[Token], told: set[str]) -> bool:
+def _tells(tokens: Sequence[Token], names: set[str]) -> bool:
     return any(
         token.kind == "identifier"
         and (
-            token.text in told
+            token.text in names
             or (token.text in _ASKED and [item.text for item in tokens[index + 1 : index + 2]] == ["("])
         )
         for index, token in enumerate(tokens)
     )
 
 
-def _statements(body: list[Token], begin: int, ends: list[int]) -> Iterator[tuple[int, int]]:
+def branches(body: list[Token], begin: int, ends: list[int]) -> Iterator[tuple[int, int]]:
     """First and last index of the statement or block at `begin`, and of those behind each `else`. ends: of each `;`."""
     while begin < len(body):
         end = partner(body, begin) if body[begin].text == "{" else None
@@ -83,4 +86,4 @@ def _statements(body: list[Token], begin: int, ends: list[int]) -> Iterator[tupl
         yield begin, end
         if end + 2 >= len(body) or body[end + 1].text != "else":
             return
-        begin = (_condition_end(body, end + 2) or end + 1) + 1
+        begin = (condition_end(body, end + 2) or end + 1) + 1
