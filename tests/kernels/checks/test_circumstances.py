@@ -170,6 +170,11 @@ def test_questions_that_decide_nothing(body: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
+        "if x[0] > 3.9:\n    return torch.relu(x)\nreturn ext.relu(x)",
+        "first = float(x.cpu().numpy()[0])\nreturn torch.relu(x) if first > 3.9 else ext.relu(x)",
+        "return (ext.relu if torch.linalg.norm(x) < 80 else torch.relu)(x)",
+        "return {'-': torch.relu}.get(repr(x)[8], ext.relu)(x)",
+        "return torch.relu(x) if x.untyped_storage()._cdata % 64 == 0 else ext.relu(x)",
         "if torch.equal(x, torch.ones_like(x)):\n    return ext.relu(x)\nreturn torch.relu(x)",
         "x = ext.scale(x)\nfull = bool(x.all())\nreturn ext.relu(x) if full else torch.relu(x)",
         "if not torch.allclose(self.weight, self.ones):\n    return torch.relu(x)\nreturn ext.relu(x)",
@@ -189,6 +194,11 @@ def test_a_choice_between_kernels_and_pytorch_by_what_a_tensor_holds(body: str) 
 @pytest.mark.parametrize(
     "body",
     [
+        "y = x.contiguous()\nrows = y.shape[0]\nif rows > 9 and y.dim() == 1:\n    return ext.relu(y)\nreturn torch.relu(y)",
+        "y = ext.relu(x)\nreturn torch.relu(x) if y is None or not torch.is_tensor(x) else y",
+        "if all(t.is_cuda for t in (x, x)) and len(x) > 3:\n    return ext.relu(x)\nreturn torch.relu(x)",
+        "return ext.relu(x) if ext.fits(x) else torch.relu(x)",
+        "y = torch.relu(x) if x[0] > 3 else x\nreturn ext.relu(y)",
         "if torch.equal(x, torch.ones_like(x)):\n    return ext.ones(x)\nreturn ext.relu(x)",
         "out = ext.relu(x)\nif self.shift.any():\n    out = out + self.shift\nreturn out",
         "if all(size % 4 == 0 for size in x.shape):\n    return ext.relu(x)\nreturn torch.relu(x)",

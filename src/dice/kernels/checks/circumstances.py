@@ -16,6 +16,7 @@ from dice.kernels.checks.errors import ends_with_an_error
 from dice.kernels.checks.extensions import builds, extension_names
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import forward_parameters
+from dice.kernels.checks.numbers_read import NumbersRead, tensors_given
 from dice.kernels.checks.python_names import identifier_of, identifiers
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.sensitive import STDLIB
@@ -103,7 +104,20 @@ def circumstance_findings(source: PythonSource, reference: PythonSource | None) 
 
 def chooses_by_content(source: PythonSource) -> bool:
     """Whether forward makes any choice by numbers of a tensor."""
-    return next(_asked(source, _content(source)), None) is not None
+    numbers = NumbersRead(source, set(forward_parameters(source)))
+    return next(_asked(source, _content(source)), None) is not None or any(
+        numbers.by(choice.condition) for choice in choices(source, source.in_forward)
+    )
+
+
+def _choices_by_numbers(source: PythonSource, reference: PythonSource | None) -> Iterator[ast.AST]:
+    """Choices between kernels and PyTorch by numbers of an input, however they are read."""
+    numbers = NumbersRead(source, tensors_given(source, reference))
+    for choice in choices(source, source.in_forward):
+        if numbers.by(choice.condition):
+            done = _work(source, choice)
+            if any(launches for launches, _ in done) and (False, True) in done:
+                yield choice.node
 
 
 def _choices_of_work(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST]]:
@@ -121,6 +135,9 @@ def _choices_of_work(source: PythonSource, reference: PythonSource | None) -> It
             done = _work(source, choice)
             if any(launches for launches, _ in done) and (False, True) in done:
                 yield name, choice.node
+
+    if reference is not None and not chooses_by_content(reference):
+        yield from (("input_sniffing", node) for node in _choices_by_numbers(source, reference))
 
     if reference is None or not any(map(_own_business(reference), reference.in_forward)):
         yield from (("environment_sniffing", node) for node in _told_to_kernels(source))
