@@ -9,10 +9,11 @@ from itertools import islice
 from dice.kernels.checks.cuda_circumstances import branches, condition_end, told
 from dice.kernels.checks.workload import is_work
 from dice.kernels.source.cuda_source import CudaSource
-from dice.kernels.source.lexer import Token, words
+from dice.kernels.source.lexer import Token, partner, words
 
 _READS = words("item equal allclose is_nonzero")
 """Methods and functions of PyTorch's that bring what values say to the host."""
+_POINTERS = words("data_ptr const_data_ptr")
 _OWNERS = words("at torch F functional native cpu cuda")
 _LAUNCHERS = words("<<< cudaLaunchKernel cudaLaunchKernelEx cudaLaunchCooperativeKernel cudaGraphLaunch")
 _AMBIGUOUS = words("size stride data ptr sum add min max index sort any all")
@@ -39,7 +40,7 @@ def choices_by_content(source: CudaSource) -> Iterator[Token]:
     known = _known(hosts)
     reading = {name for name, body in hosts.items() if _reads(body, set()) and not known[name][0]}
     for body in hosts.values():
-        names = told(body, reading, _reads)
+        names = told(body, reading | _copied(body), _reads)
         ends = [index for index, token in enumerate(body) if token.text == ";"]
         asking = (index for index in range(len(body)) if _condition(body, index, names))
         for index in islice(asking, _MOST):
@@ -64,33 +65,50 @@ def _work(tokens: Sequence[Token], known: Mapping[str, Work]) -> Work:
     for index, token in enumerate(tokens):
         if token.text in _LAUNCHERS:
             launches = True
-        elif token.kind == "identifier" and [item.text for item in tokens[index + 1 : index + 2]] == ["("]:
-            before = [item.text for item in tokens[max(0, index - 2) : index]]
-            if before[-1:] not in (["."], ["->"]) and before[-1:] != ["::"]:
-                launches |= known.get(token.text, (False, False))[0]
-                computes |= known.get(token.text, (False, False))[1]
-            elif before[-1:] == ["::"]:
-                computes |= before[0] in _OWNERS and is_work(token.text)
-            else:
-                computes |= is_work(token.text) and token.text not in _AMBIGUOUS
+        if token.kind != "identifier":
+            continue
+        owner, joint = ["", "", *(item.text for item in tokens[max(0, index - 2) : index])][-2:]
+        called = [item.text for item in tokens[index + 1 : index + 2]] == ["("]
+        if joint not in (".", "->", "::"):  # a function of the file, called or handed on
+            own = known.get(token.text, (False, False))
+            launches, computes = launches or own[0], computes or own[1]
+        elif joint == "::":
+            computes |= owner in _OWNERS and is_work(token.text)
+        else:
+            computes |= called and is_work(token.text) and token.text not in _AMBIGUOUS
     return launches, computes
 
 
 def _reads(tokens: Sequence[Token], names: set[str]) -> bool:
-    return any(
-        token.kind == "identifier"
-        and (
-            token.text in names
-            or (
-                token.text in _READS
-                and index > 0
-                and tokens[index - 1].text in (".", "->", "::")
-                and [item.text for item in tokens[index + 1 : index + 2]] in (["<"], ["("])
-                and not (tokens[index - 1].text == "::" and (index < 2 or tokens[index - 2].text not in _OWNERS))
-            )
-        )
-        for index, token in enumerate(tokens)
-    )
+    texts = [token.text for token in tokens]
+    for index, token in enumerate(tokens):
+        if token.kind != "identifier":
+            continue
+        owner, joint = ["", "", *texts[max(0, index - 2) : index]][-2:]
+        if token.text in names and joint not in (".", "->"):
+            return True
+        of_pytorch = joint in (".", "->") or (joint == "::" and owner in _OWNERS)
+        if token.text in _READS and texts[index + 1 : index + 2] in (["<"], ["("]) and of_pytorch:
+            return True
+        if token.text in _POINTERS and _is_indexed(texts[index : index + 9]):
+            return True
+    return False
+
+
+def _is_indexed(texts: list[str]) -> bool:
+    """Whether tokens begin with `data_ptr<float>()[`: one number, read by the host."""
+    return ")" in texts and texts[texts.index(")") + 1 :][:1] == ["["]
+
+
+def _copied(body: Sequence[Token]) -> set[str]:
+    """Variables that a copy from the device fills: `cudaMemcpy(&first, x.data_ptr(), 4, cudaMemcpyDeviceToHost)`."""
+    texts = [token.text for token in body]
+    copies = (index for index, text in enumerate(texts) if text in ("cudaMemcpy", "cudaMemcpyAsync"))
+    return {
+        texts[index + 3]
+        for index in copies
+        if texts[index + 1 : index + 3] == ["(", "&"] and "cudaMemcpyDeviceToHost" in texts[index : index + 60]
+    }
 
 
 def _condition(body: list[Token], index: int, names: set[str]) -> bool:
@@ -100,7 +118,8 @@ def _condition(body: list[Token], index: int, names: set[str]) -> bool:
         while begin and index - begin < _FAR and body[begin - 1].text not in _BEFORE:
             begin -= 1
         return _reads(body[begin:index], names)
-    closing = condition_end(body, index)
+    closing = partner(body, index + 1) if [item.text for item in body[index : index + 2]] == ["switch", "("] else None
+    closing = closing or condition_end(body, index)
     return closing is not None and _reads(body[index + 2 : closing], names)
 
 
@@ -114,6 +133,9 @@ def _ways(body: list[Token], index: int, ends: list[int]) -> Iterator[list[Token
         yield body[index : index + colon]
         yield body[index + colon : index + end]
         return
+    if body[index].text == "switch":
+        yield from _cases(body, index)
+        return
     closing = condition_end(body, index)
     assert closing is not None
     outcomes = list(branches(body, closing + 1, ends))
@@ -123,6 +145,19 @@ def _ways(body: list[Token], index: int, ends: list[int]) -> Iterator[list[Token
         whole = chosen[:1] and chosen[0].text == "{"
         left = _until_left(chosen[1:-1] if whole else chosen)
         yield left if left is not None else chosen + (_until_left(behind) or behind)
+
+
+def _cases(body: list[Token], index: int) -> Iterator[list[Token]]:
+    """What runs from each label of a `switch`, and behind it."""
+    closing = partner(body, index + 1) or index
+    end = (partner(body, closing + 1) if closing + 1 < len(body) else None) or closing
+    labels = [place for place in range(closing, end) if body[place].text in ("case", "default")]
+    for begin, stop in zip(labels, [*labels[1:], end], strict=True):
+        chosen = body[begin:stop]
+        left = _until_left(chosen)
+        yield left if left is not None else chosen + (_until_left(body[end + 1 :]) or body[end + 1 :])
+    if not any(body[place].text == "default" for place in labels):
+        yield _until_left(body[end + 1 :]) or body[end + 1 :]
 
 
 def _until_left(tokens: list[Token]) -> list[Token] | None:
