@@ -96,6 +96,8 @@ def findings_of(body: str, reference: str = REFERENCE) -> set[str]:
     [
         "if now() - _born > 9:\n    return self.last\nreturn ext.relu(x)",
         "return ext.relu(x) if room() > 700 else torch.relu(x)",
+        "return ext.relu(x) if hash('relu') % 8 else torch.relu(x)",
+        "if id(object()) >> 4 & 7 == 3:\n    return torch.relu(x)\nreturn ext.relu(x)",
         "return (torch.relu, ext.relu)[deep()](x)",
         "try:\n    fall(700)\nexcept RecursionError:\n    return torch.relu(x)\nreturn ext.relu(x)",
         "self.end = self.end or now() + 9\nreturn ext.relu(x) if now() < self.end else torch.relu(x)",
@@ -135,6 +137,8 @@ def test_kernels_for_some_circumstances_only(body: str) -> None:
     "body",
     [
         "return chunked(x)",
+        "if self.key != id(self.weight):\n    self.key = id(self.weight)\nreturn ext.relu(x)",
+        "return {hash('relu'): ext.relu}[hash('relu')](x)",
         "return ext.relu(x) if whole(os.environ.get('BLOCK', '')) > 3 else torch.relu(x)",
         "if fall(3):\n    raise RecursionError\nreturn ext.relu(x)",
         "if now() > 1e12:\n    raise TimeoutError\nreturn ext.relu(x)",

@@ -276,6 +276,8 @@ def _circumstance(source: PythonSource, but_for: tuple[str, ...] = ()) -> Tells:
             return True
         if isinstance(node, ast.ExceptHandler) and _falls(source, node):
             return True
+        if _is_of_the_process(node):
+            return True
         if identifier_of(node) in _HISTORY:
             return bool(identifiers(ast.walk(node)) & inputs)
         name = (source.dotted(node.func) or "") if isinstance(node, ast.Call) else ""
@@ -284,6 +286,13 @@ def _circumstance(source: PythonSource, but_for: tuple[str, ...] = ()) -> Tells:
         )
 
     return tells
+
+
+def _is_of_the_process(node: ast.AST) -> bool:
+    """Whether it is a number that is another one in each process: `hash("word")`, `id(object())`."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("hash", "id")):
+        return False
+    return not identifiers(part for given in node.args for part in ast.walk(given)) - {"object"}
 
 
 def _falls(source: PythonSource, handler: ast.ExceptHandler) -> bool:
