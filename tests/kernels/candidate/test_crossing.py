@@ -63,7 +63,8 @@ def made(forward: Forward, size: int = WIDTH, seed: int = 0, stale: bool = False
         run = CrossedRun(role, runs.get("base"), runs.get("other"), SHARE, 11, small_bytes([inputs]))  # type: ignore[arg-type]
         run.begin([inputs], [])
         with run:
-            forward(Kernels(run, stale), inputs)
+            output = forward(Kernels(run, stale), inputs)
+        run.returned(output)
         if role in runs:
             run.add_variation(runs["base"], runs[role])
         runs[role] = run
@@ -124,9 +125,22 @@ def sums_by_numbers(kernels: Kernels, x: torch.Tensor) -> None:
     kernels.launch(lambda n: torch.tensor([n]), total)
 
 
+def returned_sums(kernels: Kernels, x: torch.Tensor) -> dict[str, torch.Tensor]:
+    doubled = kernels.launch(lambda x: 2 * x, x)
+    with _disable_current_modes():  # a loop in C++
+        return {"sums": doubled.reshape(-1, 32).sum(1)}
+
+
 @pytest.mark.parametrize(
     "forward",
-    [place_from_a_code, median_of_a_softmax, address_of_the_largest, next_step_by_the_largest, sums_by_numbers],
+    [
+        place_from_a_code,
+        median_of_a_softmax,
+        address_of_the_largest,
+        next_step_by_the_largest,
+        sums_by_numbers,
+        returned_sums,
+    ],
     ids=lambda forward: forward.__name__,
 )
 def test_what_the_host_chooses_is_seen(forward: Forward) -> None:
@@ -171,9 +185,23 @@ def operators_between(kernels: Kernels, x: torch.Tensor) -> None:
     kernels.launch(lambda x, place: x[:1] * place, x, int(torch.argmax(doubled)))
 
 
+def returned_as_they_are(kernels: Kernels, x: torch.Tensor) -> list[torch.Tensor]:
+    scanned = kernels.launch(lambda x: x.cumsum(0), x)
+    with _disable_current_modes():  # the host moves, and reads in every second place
+        return [scanned[::2], scanned.reshape(8, -1).t().contiguous()]
+
+
+def parts_added_up_at_the_end(kernels: Kernels, x: torch.Tensor) -> torch.Tensor:
+    parts = kernels.launch(lambda x: x.reshape(-1, 64).sum(1), x)
+    with _disable_current_modes():
+        return parts.sum() / x.numel()
+
+
 @pytest.mark.parametrize(
     "forward",
     [
+        returned_as_they_are,
+        parts_added_up_at_the_end,
         two_launches,
         winners_of_blocks_compared,
         histogram_read,

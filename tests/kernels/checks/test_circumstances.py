@@ -33,6 +33,38 @@ def late():
     return now() - _born > 9
 
 
+def room(n=0):
+    try:
+        return room(n + 1)
+    except RecursionError:
+        return n
+
+
+def deep(n=0):
+    try:
+        return n > 700 or deep(n + 1)
+    except Exception:
+        return False
+
+
+def fall(n):
+    return n and fall(n - 1)
+
+
+def whole(text):
+    try:
+        return int(text)
+    except ValueError:
+        return 0
+
+
+def chunked(x):
+    try:
+        return ext.relu(x)
+    except MemoryError:
+        return ext.relu(x[:4])
+
+
 class ModelNew(nn.Module):
     last = None
 
@@ -63,6 +95,11 @@ def findings_of(body: str, reference: str = REFERENCE) -> set[str]:
     "body",
     [
         "if now() - _born > 9:\n    return self.last\nreturn ext.relu(x)",
+        "return ext.relu(x) if room() > 700 else torch.relu(x)",
+        "return ext.relu(x) if hash('relu') % 8 else torch.relu(x)",
+        "if id(object()) >> 4 & 7 == 3:\n    return torch.relu(x)\nreturn ext.relu(x)",
+        "return (torch.relu, ext.relu)[deep()](x)",
+        "try:\n    fall(700)\nexcept RecursionError:\n    return torch.relu(x)\nreturn ext.relu(x)",
         "self.end = self.end or now() + 9\nreturn ext.relu(x) if now() < self.end else torch.relu(x)",
         "return ext.relu(x) if time.time() < 2e9 else torch.relu(x)",
         "busy = threading.active_count() > 2\nif busy:\n    return ext.relu(x)\nreturn x.clamp(min=0)",
@@ -99,6 +136,11 @@ def test_kernels_for_some_circumstances_only(body: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
+        "return chunked(x)",
+        "if self.key != id(self.weight):\n    self.key = id(self.weight)\nreturn ext.relu(x)",
+        "return {hash('relu'): ext.relu}[hash('relu')](x)",
+        "return ext.relu(x) if whole(os.environ.get('BLOCK', '')) > 3 else torch.relu(x)",
+        "if fall(3):\n    raise RecursionError\nreturn ext.relu(x)",
         "if now() > 1e12:\n    raise TimeoutError\nreturn ext.relu(x)",
         "return ext.relu(x, torch.rand(8) < 0.5)",
         "self.last = threading.local()\nself.last.ring = [x]\nreturn ext.relu(x, len(self.last.ring) == 8)",
@@ -132,6 +174,11 @@ def test_questions_that_decide_nothing(body: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
+        "if x[0] > 3.9:\n    return torch.relu(x)\nreturn ext.relu(x)",
+        "first = float(x.cpu().numpy()[0])\nreturn torch.relu(x) if first > 3.9 else ext.relu(x)",
+        "return (ext.relu if torch.linalg.norm(x) < 80 else torch.relu)(x)",
+        "return {'-': torch.relu}.get(repr(x)[8], ext.relu)(x)",
+        "return torch.relu(x) if x.untyped_storage()._cdata % 64 == 0 else ext.relu(x)",
         "if torch.equal(x, torch.ones_like(x)):\n    return ext.relu(x)\nreturn torch.relu(x)",
         "x = ext.scale(x)\nfull = bool(x.all())\nreturn ext.relu(x) if full else torch.relu(x)",
         "if not torch.allclose(self.weight, self.ones):\n    return torch.relu(x)\nreturn ext.relu(x)",
@@ -151,6 +198,11 @@ def test_a_choice_between_kernels_and_pytorch_by_what_a_tensor_holds(body: str) 
 @pytest.mark.parametrize(
     "body",
     [
+        "y = x.contiguous()\nrows = y.shape[0]\nif rows > 9 and y.dim() == 1:\n    return ext.relu(y)\nreturn torch.relu(y)",
+        "y = ext.relu(x)\nreturn torch.relu(x) if y is None or not torch.is_tensor(x) else y",
+        "if all(t.is_cuda for t in (x, x)) and len(x) > 3:\n    return ext.relu(x)\nreturn torch.relu(x)",
+        "return ext.relu(x) if ext.fits(x) else torch.relu(x)",
+        "y = torch.relu(x) if x[0] > 3 else x\nreturn ext.relu(y)",
         "if torch.equal(x, torch.ones_like(x)):\n    return ext.ones(x)\nreturn ext.relu(x)",
         "out = ext.relu(x)\nif self.shift.any():\n    out = out + self.shift\nreturn out",
         "if all(size % 4 == 0 for size in x.shape):\n    return ext.relu(x)\nreturn torch.relu(x)",

@@ -99,6 +99,17 @@ def test_a_clean_candidate(rule: str) -> None:
         ("timing", "call_counting", {"forward": "self.i: int = self.i + 1; return ext.f(x) if self.i > 3 else x"}),
         ("timing", "call_counting", {"forward": "self.i += 1; c: int = self.i * 2; return ext.f(x) if c > 3 else x"}),
         ("timing", "call_counting", {"top": "s = []", "forward": "s.append(1); while len(s) > 3: return x; return ext.f(x)"}),
+        (
+            "timing",
+            None,
+            {"top": "s = []", "forward": "self.i += 1; s[:] = ['late'] if self.i % 9 == 0 else s; return ext.f(x)"},
+        ),
+        (
+            "timing",
+            "call_counting",
+            {"top": "s = []", "forward": "self.i += 1; s[:] = [x] if self.i % 9 == 0 else s; return s[0]"},
+        ),
+        ("timing", "call_counting", {"forward": "self.i += 1; x[:] = x * 2 if self.i > 9 else x; return ext.f(x)"}),
         ("timing", None, {"top": "n = 0", "forward": "n = 1; n = n + 1; return ext.f(x) if n > 3 else x"}),
         ("timing", None, {"init": "self.n = 0", "forward": "self.n += 1; return ext.relu(x)"}),
         ("precision", "precision_downgrade", {"forward": "return ext.relu(x.half()).float()"}),

@@ -48,7 +48,7 @@ MOST_BYTES = 256 << 20
 
 @dataclass
 class Step:
-    """One launch or operator."""
+    """One launch or operator, or the return of forward."""
 
     name: str
     before: dict[int, torch.Tensor] = field(default_factory=dict)
@@ -182,6 +182,17 @@ class CrossedRun(TorchDispatchMode):
             self._lose()
             return data[:0]
         return data
+
+    # ---- outputs ----
+
+    def returned(self, output: Any) -> None:
+        """What forward has returned: a last step, which is led to the output. So what the host does after the last launch
+        shows, too."""
+        self._looking = True
+        try:
+            self.steps.append(Step("return", self._arguments(output)))
+        finally:
+            self._looking = False
 
     # ---- launches ----
 

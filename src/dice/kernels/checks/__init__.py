@@ -12,8 +12,16 @@ from collections.abc import Iterable, Sequence, Set
 from dice.kernels.checks.answers import answer_findings
 from dice.kernels.checks.arithmetic import all_kernels_copy, no_kernel_reads
 from dice.kernels.checks.catalogue import CATALOGUE
-from dice.kernels.checks.circumstances import circumstance_findings
-from dice.kernels.checks.cuda_kernels import aten_calls, callable_names, has_device_lambda, kernel_names, library_calls
+from dice.kernels.checks.circumstances import chooses_by_content, circumstance_findings
+from dice.kernels.checks.cuda_choices import choices_by_content
+from dice.kernels.checks.cuda_kernels import (
+    aten_calls,
+    callable_names,
+    has_device_lambda,
+    kernel_names,
+    library_calls,
+    line_of,
+)
 from dice.kernels.checks.cuda_rules import cuda_findings
 from dice.kernels.checks.dynamic import dynamic_findings
 from dice.kernels.checks.finding import finding, one_of_each
@@ -68,9 +76,17 @@ def static_findings(
         *host_array_findings(source, reference, seen),
         *(() if reference is None else precision_findings(source, reference, seen)),
         *(item for unit in units for item in cuda_findings(unit, seen, problem_is_narrow=narrow, spared=spared)),
+        *_content_in_cpp(reference, units),
         *_idle_kernels(source, reference, units),
     ]
     return one_of_each(found)
+
+
+def _content_in_cpp(reference: PythonSource | None, units: list[CudaSource]) -> Iterable[Finding]:
+    """Choices in C++ between kernels and PyTorch by values of a tensor, unless the reference makes such choices, too."""
+    if reference is None or not chooses_by_content(reference):
+        for unit in units:
+            yield from (finding("input_sniffing", "static", line_of(unit, token)) for token in choices_by_content(unit))
 
 
 def _idle_kernels(source: PythonSource, reference: PythonSource | None, units: list[CudaSource]) -> Iterable[Finding]:

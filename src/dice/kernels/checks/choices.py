@@ -179,6 +179,9 @@ def _of_statement(source: PythonSource, node: ast.stmt) -> Iterator[Choice]:
             outcomes = Outcomes([*handled, [*node.body, *node.orelse]], node)
             for failing, condition in _failures(source, node.body) if handled else ():
                 yield Choice(failing, [condition], outcomes)
+            for handler in node.handlers:
+                if handler.type is not None and not raises(handler.body):
+                    yield Choice(handler, [handler.type], outcomes)
         case ast.With() if _suppresses(source, node):
             outcomes = Outcomes([[], node.body], node)
             for failing, condition in _failures(source, node.body):

@@ -18,6 +18,7 @@ from dice.kernels.checks.extensions import builds, extension_names
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import forward_parameters
 from dice.kernels.checks.made_from import made_from
+from dice.kernels.checks.numbers_read import NumbersRead, tensors_given
 from dice.kernels.checks.python_names import identifier_of, identifiers
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.sensitive import STDLIB
@@ -89,6 +90,8 @@ _COUNTED = words(
 _CONSTANT = ast.Constant | ast.Slice | ast.Tuple | ast.UnaryOp | ast.unaryop | ast.expr_context
 _HISTORY = words("_version _base")
 """Attributes of an input that tell what was done with it before."""
+_OF_THE_PROCESS = words("RecursionError MemoryError")
+"""Errors that tell how deep the callers are and what memory is left, not what an input is."""
 _GROWING = words("append extend add insert update pop popleft popitem remove clear discard rotate")
 """Methods that change a container."""
 _FAR = 6
@@ -99,6 +102,22 @@ def circumstance_findings(source: PythonSource, reference: PythonSource | None) 
     reference makes such choices, too. The same, and `input_sniffing`, with one between kernels and PyTorch by where an
     input lies, and by the content of a tensor."""
     return one_of_each(finding(name, "static", source.line(node)) for name, node in _choices_of_work(source, reference))
+
+
+def chooses_by_content(source: PythonSource) -> bool:
+    """Whether forward makes any choice by numbers of a tensor."""
+    numbers = NumbersRead(source, set(forward_parameters(source)))
+    return next(_asked(source, _content(source)), None) is not None or any(
+        any(map(numbers.by, choice.conditions)) for choice in choices(source, source.in_forward)
+    )
+
+
+def _choices_by_numbers(source: PythonSource, reference: PythonSource | None) -> Iterator[ast.AST]:
+    """Choices between kernels and PyTorch by numbers of an input, however they are read."""
+    numbers, work = NumbersRead(source, tensors_given(source, reference)), work_of(source)
+    for choice in choices(source, source.in_forward):
+        if any(map(numbers.by, choice.conditions)) and _is_between_both(work.ways(choice.outcomes)):
+            yield choice.node
 
 
 def _choices_of_work(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST]]:
@@ -116,6 +135,9 @@ def _choices_of_work(source: PythonSource, reference: PythonSource | None) -> It
         for choice in _asked(source, tells(source)):
             if _is_between_both(work.ways(choice.outcomes)):
                 yield name, choice.node
+
+    if reference is not None and not chooses_by_content(reference):
+        yield from (("input_sniffing", node) for node in _choices_by_numbers(source, reference))
 
     if reference is None or not any(map(_own_business(reference), reference.in_forward)):
         yield from (("environment_sniffing", node) for node in _told_to_kernels(source))
@@ -246,6 +268,12 @@ def _circumstance(source: PythonSource, but_for: tuple[str, ...] = ()) -> Tells:
     of_inputs, forward = source.mentioning(forward_parameters(source)), source.in_forward
 
     def tells(node: ast.AST) -> bool:
+        if isinstance(node, ast.Name) and node.id in _OF_THE_PROCESS and not isinstance(source.parent(node), ast.Raise):
+            return True
+        if isinstance(node, ast.ExceptHandler) and _falls(source, node):
+            return True
+        if _is_of_the_process(node):
+            return True
         if identifier_of(node) in _HISTORY:
             return node in of_inputs
         name = (source.dotted(node.func) or "") if isinstance(node, ast.Call) else ""
@@ -254,6 +282,26 @@ def _circumstance(source: PythonSource, but_for: tuple[str, ...] = ()) -> Tells:
         )
 
     return tells
+
+
+def _is_of_the_process(node: ast.AST) -> bool:
+    """Whether it is a number that is another one in each process: `hash("word")`, `id(object())`."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("hash", "id")):
+        return False
+    return not identifiers(part for given in node.args for part in ast.walk(given)) - {"object"}
+
+
+def _falls(source: PythonSource, handler: ast.ExceptHandler) -> bool:
+    """Whether a handler may catch that a function has called itself too often."""
+    attempt = source.parent(handler)
+    above = next((node for node in source.ancestors(handler) if isinstance(node, Function)), None)
+    if above is None or not isinstance(attempt, ast.Try | ast.TryStar):
+        return False
+    return any(
+        isinstance(node, ast.Call) and identifier_of(node.func) == above.name
+        for part in attempt.body
+        for node in ast.walk(part)
+    )
 
 
 def _count(source: PythonSource) -> Tells:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
 from dice.kernels.source.cuda_source import CudaSource
@@ -18,6 +18,9 @@ _ASKED = words(
 )
 """Functions that tell about the process, the machine or the moment."""
 
+Tells = Callable[[Sequence[Token], set[str]], bool]
+"""Whether tokens ask for something, or name one of the variables and functions that do."""
+
 
 def cuda_circumstances(source: CudaSource) -> Iterator[Token]:
     """The `if` of host functions that returns in one of its branches, by what such a function tells."""
@@ -28,34 +31,32 @@ def cuda_circumstances(source: CudaSource) -> Iterator[Token]:
 
 
 def _branches(body: list[Token], asking: set[str]) -> Iterator[Token]:
-    told = _told(body, asking)
-    telling = [*accumulate((_is_telling(body, index, told) for index in range(len(body))), initial=0)]
+    names = told(body, asking, _tells)
+    telling = [*accumulate((_is_telling(body, index, names) for index in range(len(body))), initial=0)]
     returns, ends = ([i for i, token in enumerate(body) if token.text == text] for text in ("return", ";"))
     known: dict[int, bool] = {}
 
     def leaves(begin: int) -> bool:
-        """Whether the statement or block at `begin`, or one behind each `else`, returns."""
+        """Whether the statement or block at `begin`, or one behind each `else`, returns. Each is looked at once."""
         path: list[tuple[int, bool]] = []
-        while begin < len(body) and begin not in known:
-            end = _statement_end(body, begin, ends)
-            path.append((begin, _next(returns, begin, end) < end))
-            if end + 2 >= len(body) or body[end + 1].text != "else":
-                begin = len(body)
-            else:
-                begin = (_condition_end(body, end + 2) or end + 1) + 1
-        result = known.get(begin, False)
+        result = False
+        for place, end in branches(body, begin, ends):
+            if place in known:
+                result = known[place]
+                break
+            path.append((place, _next(returns, place, end) < end))
         for place, own in reversed(path):
             result |= own
             known[place] = result
         return result
 
     for index, token in enumerate(body):
-        closing = _condition_end(body, index)
+        closing = condition_end(body, index)
         if closing is not None and telling[closing] > telling[index + 2] and leaves(closing + 1):
             yield token
 
 
-def _condition_end(body: list[Token], index: int) -> int | None:
+def condition_end(body: list[Token], index: int) -> int | None:
     """Index of the `)` behind the condition of the `if` at `index`; None where there is none."""
     opens = body[index].text == "if" and index + 1 < len(body) and body[index + 1].text == "("
     return partner(body, index + 1) if opens else None
@@ -67,32 +68,38 @@ def _next(places: list[int], begin: int, otherwise: int) -> int:
     return places[found] if found < len(places) else otherwise
 
 
-def _told(body: list[Token], asking: set[str]) -> set[str]:
+def told(body: list[Token], asking: set[str], tells: Tells) -> set[str]:
     """Local variables that hold what was told, and functions that ask."""
-    told = set(asking)
+    names = set(asking)
     begin = 0
     for index, token in enumerate(body):
         if token.text not in (";", "{", "}"):
             continue
         texts = [item.text for item in body[begin:index]]
-        if "=" in texts[1:] and _tells(body[begin + texts.index("=", 1) + 1 : index], told):
-            told.add(texts[texts.index("=", 1) - 1])
+        if "=" in texts[1:] and tells(body[begin + texts.index("=", 1) + 1 : index], names):
+            names.add(texts[texts.index("=", 1) - 1])
         begin = index + 1
-    return told
+    return names
 
 
-def _tells(tokens: list[Token], told: set[str]) -> bool:
-    return any(_is_telling(tokens, index, told) for index in range(len(tokens)))
+def _tells(tokens: Sequence[Token], names: set[str]) -> bool:
+    return any(_is_telling(tokens, index, names) for index in range(len(tokens)))
 
 
-def _is_telling(tokens: list[Token], index: int, told: set[str]) -> bool:
+def _is_telling(tokens: Sequence[Token], index: int, names: set[str]) -> bool:
     token = tokens[index]
     if token.kind != "identifier":
         return False
-    return token.text in told or (token.text in _ASKED and index + 1 < len(tokens) and tokens[index + 1].text == "(")
+    return token.text in names or (token.text in _ASKED and index + 1 < len(tokens) and tokens[index + 1].text == "(")
 
 
-def _statement_end(body: list[Token], begin: int, ends: list[int]) -> int:
-    """Last index of the statement or block at `begin`. ends: of each `;`."""
-    end = partner(body, begin) if body[begin].text == "{" else None
-    return _next(ends, begin, len(body)) if end is None else end
+def branches(body: list[Token], begin: int, ends: list[int]) -> Iterator[tuple[int, int]]:
+    """First and last index of the statement or block at `begin`, and of those behind each `else`. ends: of each `;`."""
+    while begin < len(body):
+        end = partner(body, begin) if body[begin].text == "{" else None
+        if end is None:
+            end = _next(ends, begin, len(body))
+        yield begin, end
+        if end + 2 >= len(body) or body[end + 1].text != "else":
+            return
+        begin = (condition_end(body, end + 2) or end + 1) + 1

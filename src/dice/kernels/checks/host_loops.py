@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from dice.kernels.checks.trip_counts import constants, rounds
 from dice.kernels.source.cuda_source import CudaSource
@@ -18,7 +18,7 @@ _POINTERS = words("data_ptr const_data_ptr mutable_data_ptr accessor")
 _FLOATING = words("float double Half BFloat16 scalar_t __half half __nv_bfloat16 T")
 _ALGORITHMS = words(
     "transform accumulate for_each inner_product reduce transform_reduce partial_sum inclusive_scan exclusive_scan sort "
-    "max_element min_element replace_if"
+    "max_element min_element minmax_element nth_element partial_sort stable_sort adjacent_difference replace_if"
 )
 _VALUE_BEFORE = words("= += -= *= ( + - , return")
 _LOOPS = words("for while do")
@@ -26,6 +26,7 @@ _FEW = 64
 """Rounds of a loop whose values are coefficients of a launch, as a filter's are, not its work."""
 _FAR = 1000
 """Tokens of a call's arguments that are looked at."""
+_FACTORIES = words("empty zeros ones full empty_strided empty_like zeros_like ones_like full_like")
 
 
 def host_loops(source: CudaSource) -> Iterator[Token]:
@@ -64,9 +65,10 @@ def _given_values(body: list[Token]) -> set[str]:
 def _values_of(body: list[Token], tensors: set[str]) -> set[str]:
     """Variables that give access to floating-point values of tensors: pointers, accessors, and copies on the host.
 
-    tensors: names of the function's tensor arguments. Tensors made by `.cpu()` and similar calls are found here.
+    tensors: names of the function's tensor arguments. Tensors made by `.cpu()` and similar calls are found here, and those
+    that are made beside the arguments, since only kernels write them.
     """
-    tensors = set(tensors)
+    tensors = tensors | _made_beside(body, tensors)
     values: set[str] = set()
     first = {token.text: index for index, token in reversed(list(enumerate(body)))}
     for statement in _statements(body):
@@ -98,6 +100,28 @@ def _values_of(body: list[Token], tensors: set[str]) -> set[str]:
         elif value[:1] and value[0] in values:
             values.add(target)
     return values
+
+
+def _made_beside(body: list[Token], tensors: set[str]) -> set[str]:
+    """Variables that hold new tensors on the device of an argument: `torch::empty({n}, x.options())`, `zeros_like(x)`."""
+    found: set[str] = set()
+    for index in range(2, len(body) - 1):
+        if body[index].text != "(" or body[index - 1].text not in _FACTORIES:
+            continue
+        closing = partner(body, index)
+        if closing is None or closing > index + _FAR:
+            continue
+        head = index - 1
+        while head >= 2 and body[head - 1].text == "::":
+            head -= 2
+        given = [token.text for token in body[index + 1 : closing]]
+        likened = body[index - 1].text.endswith("_like") and given[:1] and given[0] in tensors | found
+        optioned = any(given[place : place + 2] == [".", "options"] for place in range(1, len(given))) and bool(
+            {name for name, behind in pairwise(given) if behind == "."} & (tensors | found)
+        )
+        if (likened or optioned) and not _names_host(given) and head >= 2 and body[head - 1].text == "=":
+            found.add(body[head - 2].text)
+    return found
 
 
 def _array(target: list[str]) -> str:

@@ -69,8 +69,28 @@ def _counters(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
             and not ends_with_an_error(source, node)
             and not only_prints(source, node, tainted)
             and not only_turns(source, node, counted)
+            and not _is_never_read(source, node)
         ):
             yield "call_counting", node
+
+
+def _is_never_read(source: PythonSource, node: ast.AST) -> bool:
+    """Whether a value goes into a list or table that nothing else reads: `lines[:] = [text] if n % 1000 == 0 else lines`."""
+    above = source.parent(node)
+    if not isinstance(above, ast.Assign) or above.value is not node:
+        return False
+    kept = [
+        target.value.id
+        for target in above.targets
+        if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name)
+    ]
+    inside = set(ast.walk(above))
+    read = {
+        each.id
+        for each in source.nodes
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each not in inside
+    }
+    return len(kept) == len(above.targets) and not read & set(kept)
 
 
 def _counts(test: ast.AST) -> bool:

@@ -1,0 +1,177 @@
+"""C++ of the host that reads values of a tensor and chooses by them between its kernels and PyTorch: what
+`dice.kernels.checks.circumstances` finds in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+from dice.kernels.checks.cuda_circumstances import branches, condition_end, told
+from dice.kernels.checks.workload import is_work
+from dice.kernels.source.cuda_source import CudaSource
+from dice.kernels.source.lexer import Token, partner, words
+
+_READS = words("item equal allclose is_nonzero")
+"""Methods and functions of PyTorch's that bring what values say to the host."""
+_POINTERS = words("data_ptr const_data_ptr")
+_OWNERS = words("at torch F functional native cpu cuda")
+_LAUNCHERS = words("<<< cudaLaunchKernel cudaLaunchKernelEx cudaLaunchCooperativeKernel cudaGraphLaunch")
+_AMBIGUOUS = words("size stride data ptr sum add min max index sort any all")
+"""Methods of other types as well: no proof that PyTorch computes."""
+_BEFORE = words("; { } = return ?")
+"""What the condition of a `?` begins behind."""
+_FAR = 1000
+"""Tokens from a `?` to the ends of its outcomes."""
+_ROUNDS = 6
+"""Calls by which a launch is followed."""
+_MOST = 100
+"""Choices of a function that are looked at."""
+
+Work = tuple[bool, bool]
+"""Whether kernels are launched, and whether PyTorch computes."""
+
+
+def choices_by_content(source: CudaSource) -> Iterator[Token]:
+    """The `if` and `?` of host functions with a way that launches kernels and one where only PyTorch computes, by values of a
+    tensor."""
+    hosts = {
+        function.name: source.body(function) for function in source.outer_functions if source.runs_on_host(function)
+    }
+    known = _known(hosts)
+    reading = {name for name, body in hosts.items() if _reads(body, set()) and not known[name][0]}
+    for body in hosts.values():
+        names = told(body, reading | _copied(body), _reads)
+        ends = [index for index, token in enumerate(body) if token.text == ";"]
+        asking = (index for index in range(len(body)) if _condition(body, index, names))
+        for index in islice(asking, _MOST):
+            done = {_work(way, known) for way in _ways(body, index, ends)}
+            if any(launches for launches, _ in done) and (False, True) in done:
+                yield body[index]
+
+
+def _known(hosts: Mapping[str, list[Token]]) -> dict[str, Work]:
+    """What each host function does, by itself and through others."""
+    known: dict[str, Work] = dict.fromkeys(hosts, (False, False))
+    for _ in range(_ROUNDS):
+        found = {name: _work(body, known) for name, body in hosts.items()}
+        if found == known:
+            break
+        known = found
+    return known
+
+
+def _work(tokens: Sequence[Token], known: Mapping[str, Work]) -> Work:
+    launches = computes = False
+    for index, token in enumerate(tokens):
+        if token.text in _LAUNCHERS:
+            launches = True
+        if token.kind != "identifier":
+            continue
+        owner, joint = ["", "", *(item.text for item in tokens[max(0, index - 2) : index])][-2:]
+        called = [item.text for item in tokens[index + 1 : index + 2]] == ["("]
+        if joint not in (".", "->", "::"):  # a function of the file, called or handed on
+            own = known.get(token.text, (False, False))
+            launches, computes = launches or own[0], computes or own[1]
+        elif joint == "::":
+            computes |= owner in _OWNERS and is_work(token.text)
+        else:
+            computes |= called and is_work(token.text) and token.text not in _AMBIGUOUS
+    return launches, computes
+
+
+def _reads(tokens: Sequence[Token], names: set[str]) -> bool:
+    texts = [token.text for token in tokens]
+    for index, token in enumerate(tokens):
+        if token.kind != "identifier":
+            continue
+        owner, joint = ["", "", *texts[max(0, index - 2) : index]][-2:]
+        if token.text in names and joint not in (".", "->"):
+            return True
+        of_pytorch = joint in (".", "->") or (joint == "::" and owner in _OWNERS)
+        if token.text in _READS and texts[index + 1 : index + 2] in (["<"], ["("]) and of_pytorch:
+            return True
+        if token.text in _POINTERS and _is_indexed(texts[index : index + 9]):
+            return True
+    return False
+
+
+def _is_indexed(texts: list[str]) -> bool:
+    """Whether tokens begin with `data_ptr<float>()[`: one number, read by the host."""
+    return ")" in texts and texts[texts.index(")") + 1 :][:1] == ["["]
+
+
+def _copied(body: Sequence[Token]) -> set[str]:
+    """Variables that a copy from the device fills: `cudaMemcpy(&first, x.data_ptr(), 4, cudaMemcpyDeviceToHost)`."""
+    texts = [token.text for token in body]
+    copies = (index for index, text in enumerate(texts) if text in ("cudaMemcpy", "cudaMemcpyAsync"))
+    return {
+        texts[index + 3]
+        for index in copies
+        if texts[index + 1 : index + 3] == ["(", "&"] and "cudaMemcpyDeviceToHost" in texts[index : index + 60]
+    }
+
+
+def _condition(body: list[Token], index: int, names: set[str]) -> bool:
+    """Whether a choice stands at `index` that is made by values of a tensor."""
+    if body[index].text == "?":
+        begin = index
+        while begin and index - begin < _FAR and body[begin - 1].text not in _BEFORE:
+            begin -= 1
+        return _reads(body[begin:index], names)
+    closing = partner(body, index + 1) if [item.text for item in body[index : index + 2]] == ["switch", "("] else None
+    closing = closing or condition_end(body, index)
+    return closing is not None and _reads(body[index + 2 : closing], names)
+
+
+def _ways(body: list[Token], index: int, ends: list[int]) -> Iterator[list[Token]]:
+    """What runs from each outcome of the choice at `index` to where the function is left; of a `?`, its two values. ends: of
+    each `;`."""
+    if body[index].text == "?":
+        reach = [token.text for token in body[index : index + _FAR]]
+        end = reach.index(";") if ";" in reach else len(reach)
+        colon = reach.index(":", 0, end) if ":" in reach[:end] else end
+        yield body[index : index + colon]
+        yield body[index + colon : index + end]
+        return
+    if body[index].text == "switch":
+        yield from _cases(body, index)
+        return
+    closing = condition_end(body, index)
+    assert closing is not None
+    outcomes = list(branches(body, closing + 1, ends))
+    behind = body[outcomes[-1][1] + 1 :] if outcomes else []
+    for begin, end in [*outcomes, *([(0, -1)] if len(outcomes) == 1 else [])]:
+        chosen = body[begin : end + 1]
+        whole = chosen[:1] and chosen[0].text == "{"
+        left = _until_left(chosen[1:-1] if whole else chosen)
+        yield left if left is not None else chosen + (_until_left(behind) or behind)
+
+
+def _cases(body: list[Token], index: int) -> Iterator[list[Token]]:
+    """What runs from each label of a `switch`, and behind it."""
+    closing = partner(body, index + 1) or index
+    end = (partner(body, closing + 1) if closing + 1 < len(body) else None) or closing
+    labels = [place for place in range(closing, end) if body[place].text in ("case", "default")]
+    for begin, stop in zip(labels, [*labels[1:], end], strict=True):
+        chosen = body[begin:stop]
+        left = _until_left(chosen)
+        yield left if left is not None else chosen + (_until_left(body[end + 1 :]) or body[end + 1 :])
+    if not any(body[place].text == "default" for place in labels):
+        yield _until_left(body[end + 1 :]) or body[end + 1 :]
+
+
+def _until_left(tokens: list[Token]) -> list[Token] | None:
+    """The tokens up to the first `return` or `throw` that stands in no block; None where there is none."""
+    level = 0
+    for index, token in enumerate(tokens):
+        level += (token.text == "{") - (token.text == "}")
+        if token.text in ("return", "throw") and level <= 0 and not _is_conditional(tokens, index):
+            return tokens[
+                : next((place for place in range(index, len(tokens)) if tokens[place].text == ";"), len(tokens))
+            ]
+    return None
+
+
+def _is_conditional(tokens: list[Token], index: int) -> bool:
+    """Whether a statement stands directly behind a condition or an `else`."""
+    return index > 0 and tokens[index - 1].text in (")", "else")
