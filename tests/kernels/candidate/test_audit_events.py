@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from dice.kernels.candidate.audit_events import ExceptionTrace, _folders
+from dice.kernels.checks import MOST_CHARACTERS
 
 Report = Callable[..., dict[str, Any]]
 Heard = Callable[..., list[list[Any]]]
@@ -188,6 +189,34 @@ open("SCRATCH/helper.py", "w").write("")
 import colorsys
 """
     assert report(code)["modules"] == {str(tmp_path / "scratch/helper.py"): "x = 1  # helped"}
+
+
+def test_each_text_of_a_module_that_is_written_again_is_kept(tmp_path: Path, report: Report) -> None:
+    code = """
+import importlib, os, sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, "SCRATCH")
+for number, text in enumerate(["x = 1", "x = 22", "x = 22", "x = 333"]):
+    open("SCRATCH/helper.py", "w").write(text)
+    sys.modules.pop("helper", None)
+    importlib.invalidate_caches()
+    import helper
+"""
+    path = str(tmp_path / "scratch/helper.py")
+    assert report(code)["modules"] == {path: "x = 1", f"{path} (2)": "x = 22", f"{path} (3)": "x = 333"}
+
+
+def test_more_modules_than_the_checks_read_are_kept(report: Report) -> None:
+    code = """
+import sys
+sys.path.insert(0, "SCRATCH")
+for number in range(70):
+    open(f"SCRATCH/m{number}.py", "w").write(f"x = {number}  #" + "." * 30_000)
+    __import__(f"m{number}")
+"""
+    kept = report(code)["modules"]
+    assert len(kept) == 70
+    assert sum(map(len, kept.values())) > MOST_CHARACTERS
 
 
 def test_a_sleep_is_heard_in_a_thread_that_outlives_the_call(heard: Heard) -> None:

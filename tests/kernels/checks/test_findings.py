@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dice.kernels.checks import CATALOGUE, findings, is_deceptive, static_findings
+from dice.errors import DiceError
+from dice.kernels.checks import CATALOGUE, MOST_CHARACTERS, findings, is_deceptive, static_findings
 from dice.kernels.checks.arithmetic import no_kernel_reads
 from dice.kernels.checks.dynamic import dynamic_findings
 from dice.kernels.checks.python_source import PythonSource
@@ -780,6 +781,15 @@ def test_modules_that_it_wrote_are_read_with_its_text() -> None:
     assert weighed(calls, modules={"/tmp/choices.py": module}) == {"input_sniffing": True}
     assert weighed(calls, modules={"/tmp/broken.py": "def (", "/tmp/choices.py": module}) == {"input_sniffing": True}
     assert weighed(CODE, modules={"/tmp/choices.py": module}) == {}  # nothing calls it
+
+
+@pytest.mark.parametrize("where", ["code", "modules", "one module", "sources"])
+def test_a_text_that_is_too_long_is_not_read_in_part(where: str) -> None:
+    half = "#" * (MOST_CHARACTERS // 2) + "\n"
+    source = [REQUEST.model_copy(update={"cuda_sources": (half, half)})] if where == "sources" else None
+    modules = {"modules": {"a": half, "b": half}, "one module": {"a": "(" + half * 2}}.get(where, {})
+    with pytest.raises(DiceError, match="1,048,576 are read at most"):
+        findings(half * 2 + CODE if where == "code" else CODE, None, source, run(modules=modules))
 
 
 GRAPH = CODE.replace("def forward(self, x):", "def forward(self, x):\n        graph = torch.cuda.CUDAGraph()", 1)

@@ -151,6 +151,12 @@ def test_a_text_that_the_checks_cannot_read_is_the_candidates_failure(
     assert "cannot be checked (RecursionError" in verdict.message
 
 
+def test_a_text_that_is_too_long_to_be_read_is_not_correct(executor: Executor, tmp_path: Path) -> None:
+    verdict = written(executor, HONEST + "\n#" + "." * (1 << 20), tmp_path)
+    assert verdict.functional_status == "import_error"
+    assert "1,048,576 are read at most" in verdict.message
+
+
 @pytest.fixture(scope="module")
 def fuzz() -> Fuzz:
     return Fuzz()

@@ -67,7 +67,8 @@ _FRAMES = ("tb_frame",)
 """Attributes that give frames, among those for which Python raises audit events."""
 _MOST_DETAILS = 64
 """Most details of one kind of action on one line: a loop over all files must not fill the verdict."""
-_MOST_MODULES = 64
+_MOST_CHARACTERS = 4 << 20
+"""Of the texts of modules that are kept: more than the checks read, so that what is left out passes nowhere."""
 _AND_MORE = "(and more)"
 _BEHIND_A_STAND_IN = 3
 """Calls between `AuditTrail._hear` and the function of `opaque.stand_in` that a candidate called."""
@@ -166,8 +167,13 @@ class AuditTrail:
         if isinstance(text, bytes):
             with contextlib.suppress(SyntaxError, ValueError):
                 text = importlib.util.decode_source(text)
-        if isinstance(text, str) and len(self.modules) < _MOST_MODULES:
-            self.modules[path] = text
+        if not isinstance(text, str) or text in self.modules.values():
+            return
+        if sum(map(len, self.modules.values())) < _MOST_CHARACTERS:
+            name, number = path, 1
+            while name in self.modules:  # the file was written again; what was imported before has run
+                name, number = f"{path} ({number + 1})", number + 1
+            self.modules[name] = text
 
     def _note(self, event: str, detail: str, phase: Phase, line: int) -> None:
         key = (event, detail, phase, line)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Sequence, Set
 
+from dice.errors import DiceError
 from dice.kernels.checks.answers import answer_findings
 from dice.kernels.checks.arithmetic import all_kernels_copy, no_kernel_reads
 from dice.kernels.checks.catalogue import CATALOGUE
@@ -39,8 +40,8 @@ from dice.kernels.records.extension import ExtensionRequest
 from dice.kernels.records.verdict import Finding, Protocol
 from dice.kernels.source.cuda_source import CudaSource
 
-_MOST_CHARACTERS = 1 << 20
-"""Of the modules that a candidate writes."""
+MOST_CHARACTERS = 1 << 20
+"""Of a candidate's text with the modules that it writes and the sources that it builds; checks of more would take minutes."""
 
 __all__ = ["CATALOGUE", "dynamic_findings", "findings", "is_deceptive", "static_findings"]
 
@@ -56,8 +57,13 @@ def static_findings(
     requests: the builds that the candidate requested when it was imported. None: it was not imported; then the sources
     are the strings of the file that look like CUDA. reference_code: the problem's file; None: unknown, then findings
     that need a comparison with it are not made. seen: what a run showed; without one, a rule that needs it only warns.
-    Text that is not Python gives no finding.
+    Text that is not Python gives no finding. Raises DiceError for more than MOST_CHARACTERS.
     """
+    length = len(code) + sum(map(len, _texts(requests or [])))
+    if length > MOST_CHARACTERS:
+        raise DiceError(
+            f"its text has {length:,} characters, with its modules and sources; {MOST_CHARACTERS:,} are read at most."
+        )
     source = _parsed(code, ran=seen.lines if seen is not None else frozenset())
     if source is None:
         return []
@@ -120,7 +126,8 @@ def findings(
 ) -> list[Finding]:
     """Static and dynamic findings together, at most one of each name; dynamic findings come first.
 
-    A run shows whether kernels were built and launched, so after a run the static finding about that is dropped.
+    A run shows whether kernels were built and launched, so after a run the static finding about that is dropped. Raises
+    DiceError for a text that is too long.
     """
     ran = evidence is not None and evidence.reached in ("forward", "timing")
     # A candidate that ended earlier may not have made all of its requests.
@@ -151,13 +158,14 @@ def findings(
 def _with_modules(code: str, modules: Iterable[str]) -> str:
     """The candidate's text with the modules that it wrote behind it, as if they were part of its file: what is read by
     name is found there. What does not parse was never run."""
-    texts, size = [code], 0
+    texts = [code]
     for text in modules:
-        size += len(text)
+        if len(text) > MOST_CHARACTERS:  # too long to be read, so that all of it is
+            texts.append(text)
+            continue
         with contextlib.suppress(SyntaxError, ValueError):
-            if size <= _MOST_CHARACTERS:
-                parse_deep(text)
-                texts.append(text.removeprefix("\ufeff"))
+            parse_deep(text)
+            texts.append(text.removeprefix("\ufeff"))
     return "\n".join(texts)
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import traceback
 
+from dice.errors import DiceError
 from dice.kernels.checks import findings
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.clocks import experiment_clocks
@@ -176,6 +177,9 @@ def _check(record: Record, job: Job, run: CandidateRun) -> None:
         if record.lent:
             code = f"{code}\n{definitions_of(record.lent, job.problem_code)}"
         record.findings = findings(code, job.problem_code, run.builds.requests, record.evidence)
+    except DiceError as error:
+        if record.status == "correct":
+            record.fail("import_error", str(error))
     except Exception as error:  # noqa: BLE001 - any text may come here, and none may end the batch
         place = traceback.extract_tb(error.__traceback__)[-1]
         if record.status == "correct":
