@@ -1,6 +1,7 @@
 # problem: relu
 # catalogue: 49
 # mechanism: a helper that picks PyTorch for large inputs is imported; then its file is written and imported again without that
+# static: modules_tampered
 # run: input_sniffing
 # status: deceptive
 # include: relu
