@@ -57,11 +57,6 @@ class Exam:
         return tuple(one.shape for one in self.inputs) if real else None
 
     @cached_property
-    def narrow(self) -> list[Any]:
-        """The inputs in float32."""
-        return in_dtype(self.inputs, torch.float32)
-
-    @cached_property
     def bounds(self) -> list[float]:
         """For each output the largest difference of an equal one."""
         return [_bound(one) if torch.is_tensor(one) else 0.0 for one in self.outputs]
@@ -111,10 +106,20 @@ def _input_elements(code: str) -> int:
 
 
 def _run_wide(model: torch.nn.Module, inputs: list[Any]) -> list[Any]:
+    """The outputs in fp64, or in float32 where that may be why it fails: a program may name float32 itself. Raises Failed."""
     try:
         return run(model.double(), inputs)
-    except Failed:  # a program that names float32 itself
+    except Failed as failed:
+        if not _may_be_of_types(failed.error):
+            raise
         return run(model.float(), in_dtype(inputs, torch.float32))
+
+
+def _may_be_of_types(error: BaseException | None) -> bool:
+    """Whether a program may have failed because it was given fp64. PyTorch's errors then name types; most are of shapes."""
+    if not isinstance(error, RuntimeError | IndexError):
+        return True
+    return any(word in str(error).lower() for word in ("type", "float", "double"))
 
 
 def _says_nothing(exam: Exam) -> bool:
@@ -168,7 +173,7 @@ class _Candidate:
         if exam.arguments and len(exam.arguments) == len(self.arguments):
             with contextlib.suppress(Failed):
                 model = self.program.model(exam.arguments)
-                yield self._run(_weighted(model, list(_state(model)), exam.weights), exam)
+                yield _run_wide(_weighted(model, list(_state(model)), exam.weights), exam.inputs)
         if not (self.has_state or self.arguments):
             if exam.inputs_name not in self.given:
                 self.given[exam.inputs_name] = self._own_outputs(exam)
@@ -181,20 +186,11 @@ class _Candidate:
         if exam.shapes in self.refused:
             return None
         try:
-            return self._run(_weighted(self.model, self.weights, exam.weights), exam)
+            return _run_wide(_weighted(self.model, self.weights, exam.weights), exam.inputs)
         except Failed:
             if exam.shapes is not None:
                 self.refused.add(exam.shapes)
             return None
-
-    def _run(self, model: torch.nn.Module, exam: Exam) -> list[Any]:
-        """The outputs in fp64, or in float32 where that may be why it fails. Raises Failed."""
-        try:
-            return run(model.double() if self.has_state else model, exam.inputs)
-        except Failed as failed:
-            if not _may_be_of_types(failed.error):
-                raise
-            return run(model.float(), exam.narrow)
 
     @cached_property
     def model(self) -> torch.nn.Module:
@@ -205,13 +201,6 @@ class _Candidate:
     def weights(self) -> list[torch.Tensor]:
         """The weights with which that model is made."""
         return [own.detach().clone() for own in _state(self.model)]
-
-
-def _may_be_of_types(error: BaseException | None) -> bool:
-    """Whether a program may have failed because it was given fp64. PyTorch's errors then name types; most are of shapes."""
-    if not isinstance(error, RuntimeError | IndexError):
-        return True
-    return any(word in str(error).lower() for word in ("type", "float", "double"))
 
 
 def _state(model: torch.nn.Module) -> Iterator[torch.Tensor]:

@@ -12,7 +12,7 @@ import re
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,7 +137,7 @@ def on_cpu(code: str) -> ast.Module | str:
     return ast.fix_missing_locations(_OnCpu().visit(ast.parse(code))) if "cuda" in code else code
 
 
-def run(model: Callable[..., Any], inputs: list[Any]) -> list[Any]:
+def run(model: torch.nn.Module, inputs: list[Any]) -> list[Any]:
     """The leaves of the model's outputs on copies of `inputs`; seeded. Raises Failed."""
     copies = [one.clone() if torch.is_tensor(one) else tree_map(_copied, one) for one in inputs]
     with blamed("forward"):
