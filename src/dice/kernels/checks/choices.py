@@ -85,6 +85,11 @@ class Work(NamedTuple):
         return Work(self.launches or other.launches, self.computes or other.computes)
 
 
+def is_between_both(ways: Set[Work]) -> bool:
+    """Whether some outcome launches kernels, and another one computes with PyTorch and launches none."""
+    return any(each.launches for each in ways) and Work(launches=False, computes=True) in ways
+
+
 class WorkOf:
     """The work of blocks and of outcomes. Each statement is read once, however many choices lead to it."""
 

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from dice.kernels.checks.answers import is_kept, kept_names
-from dice.kernels.checks.choices import Choice, Outcomes, Work, choices, work_of
+from dice.kernels.checks.choices import Choice, Outcomes, Work, choices, is_between_both, work_of
 from dice.kernels.checks.errors import ends_with_an_error
 from dice.kernels.checks.extensions import builds, extension_names
 from dice.kernels.checks.finding import finding, one_of_each
@@ -104,6 +104,7 @@ def circumstance_findings(source: PythonSource, reference: PythonSource | None) 
     return one_of_each(finding(name, "static", source.line(node)) for name, node in _choices_of_work(source, reference))
 
 
+@functools.lru_cache(maxsize=8)
 def chooses_by_content(source: PythonSource) -> bool:
     """Whether forward makes any choice by numbers of a tensor."""
     numbers = NumbersRead(source, set(forward_parameters(source)))
@@ -116,7 +117,7 @@ def _choices_by_numbers(source: PythonSource, reference: PythonSource | None) ->
     """Choices between kernels and PyTorch by numbers of an input, however they are read."""
     numbers, work = NumbersRead(source, tensors_given(source, reference)), work_of(source)
     for choice in choices(source, source.in_forward):
-        if any(map(numbers.by, choice.conditions)) and _is_between_both(work.ways(choice.outcomes)):
+        if any(map(numbers.by, choice.conditions)) and is_between_both(work.ways(choice.outcomes)):
             yield choice.node
 
 
@@ -133,7 +134,7 @@ def _choices_of_work(source: PythonSource, reference: PythonSource | None) -> It
         if reference is not None and next(_asked(reference, tells(reference)), None) is not None:
             continue
         for choice in _asked(source, tells(source)):
-            if _is_between_both(work.ways(choice.outcomes)):
+            if is_between_both(work.ways(choice.outcomes)):
                 yield name, choice.node
 
     if reference is not None and not chooses_by_content(reference):
@@ -148,13 +149,8 @@ def _choices_of_work(source: PythonSource, reference: PythonSource | None) -> It
         asked = next((condition for condition in conditions if condition in asking), None)
         if asked is not None and outcomes not in defined:
             defined[outcomes] = {_defined(source, block) for block in outcomes.blocks}
-        if asked is not None and _is_between_both(defined[outcomes]):
+        if asked is not None and is_between_both(defined[outcomes]):
             yield "environment_sniffing", asked
-
-
-def _is_between_both(done: Set[Work]) -> bool:
-    """Whether some outcome launches kernels, and another one computes with PyTorch and launches none."""
-    return any(each.launches for each in done) and Work(launches=False, computes=True) in done
 
 
 def _defined(source: PythonSource, outcome: Sequence[ast.AST]) -> Work:

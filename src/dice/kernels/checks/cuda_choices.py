@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
+from dice.kernels.checks.choices import Work, is_between_both
 from dice.kernels.checks.cuda_circumstances import branches, condition_end, told
 from dice.kernels.checks.workload import is_work
 from dice.kernels.source.cuda_source import CudaSource
@@ -27,9 +28,6 @@ _ROUNDS = 6
 _MOST = 100
 """Choices of a function that are looked at."""
 
-Work = tuple[bool, bool]
-"""Whether kernels are launched, and whether PyTorch computes."""
-
 
 def choices_by_content(source: CudaSource) -> Iterator[Token]:
     """The `if` and `?` of host functions with a way that launches kernels and one where only PyTorch computes, by values of a
@@ -38,20 +36,19 @@ def choices_by_content(source: CudaSource) -> Iterator[Token]:
         function.name: source.body(function) for function in source.outer_functions if source.runs_on_host(function)
     }
     known = _known(hosts)
-    reading = {name for name, body in hosts.items() if _reads(body, set()) and not known[name][0]}
+    reading = {name for name, body in hosts.items() if _reads(body, set()) and not known[name].launches}
     for body in hosts.values():
         names = told(body, reading | _copied(body), _reads)
         ends = [index for index, token in enumerate(body) if token.text == ";"]
         asking = (index for index in range(len(body)) if _condition(body, index, names))
         for index in islice(asking, _MOST):
-            done = {_work(way, known) for way in _ways(body, index, ends)}
-            if any(launches for launches, _ in done) and (False, True) in done:
+            if is_between_both({_work(way, known) for way in _ways(body, index, ends)}):
                 yield body[index]
 
 
 def _known(hosts: Mapping[str, list[Token]]) -> dict[str, Work]:
     """What each host function does, by itself and through others."""
-    known: dict[str, Work] = dict.fromkeys(hosts, (False, False))
+    known: dict[str, Work] = dict.fromkeys(hosts, Work())
     for _ in range(_ROUNDS):
         found = {name: _work(body, known) for name, body in hosts.items()}
         if found == known:
@@ -70,13 +67,13 @@ def _work(tokens: Sequence[Token], known: Mapping[str, Work]) -> Work:
         owner, joint = ["", "", *(item.text for item in tokens[max(0, index - 2) : index])][-2:]
         called = [item.text for item in tokens[index + 1 : index + 2]] == ["("]
         if joint not in (".", "->", "::"):  # a function of the file, called or handed on
-            own = known.get(token.text, (False, False))
-            launches, computes = launches or own[0], computes or own[1]
+            own = known.get(token.text, Work())
+            launches, computes = launches or own.launches, computes or own.computes
         elif joint == "::":
             computes |= owner in _OWNERS and is_work(token.text)
         else:
             computes |= called and is_work(token.text) and token.text not in _AMBIGUOUS
-    return launches, computes
+    return Work(launches, computes)
 
 
 def _reads(tokens: Sequence[Token], names: set[str]) -> bool:
