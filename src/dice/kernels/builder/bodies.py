@@ -1,25 +1,31 @@
 """PyTorch's headers without the bodies of their inline functions, which are compiled once into the support library.
 
 Every unit that starts from a precompiled header instantiates each template that the header's inline functions use, whether
-the unit calls them or not: 0.4 of the 0.5 CPU seconds of an empty unit. Without those bodies nothing waits.
+the unit calls them or not: 0.4 of the 0.5 CPU seconds of an empty unit. Without those bodies little waits.
 
-    text = without_bodies(preprocessed)      # `g++ -E -dD`: all headers in one text, macros kept
+    text = without_bodies(preprocessed, defined)      # `g++ -E -dD`: all headers in one text, macros kept
 
-Taken out are bodies of non-template functions of PyTorch's namespaces that stand in a class or are `inline`. Whoever must
-see a body keeps it: `constexpr`, deduced return types, `static` functions of a namespace, templates and what stands in
-them, and arithmetic that kernels call (`c10::Half`, ...), which is to be inlined there. The support library holds the
-same functions, because `-fkeep-inline-functions` emits every inline function that is no template.
+Taken out are bodies of non-template functions of PyTorch and of the standard library that stand in a class or are `inline`.
+Whoever must see a body keeps it: `constexpr` (but for literals such as `"text"s`), deduced return types, `static` functions
+of a namespace, templates and what stands in them, and arithmetic that kernels call (`c10::Half`, ...), which is to be inlined
+there. The support library holds the same functions, because `-fkeep-inline-functions` emits every inline function that is no
+template. Two namespaces that only such bodies use go as a whole. A unit that asks for one of them, or for a literal in a
+constant expression, does not compile, and takes the untouched headers.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-NAMESPACES = frozenset(("at", "c10", "torch", "caffe2"))
+NAMESPACES = frozenset(("at", "c10", "torch", "caffe2", "std", "__gnu_cxx"))
+UNUSED = frozenset(("at::_ops", "at::symint"))
+INITIALISER = "(initialiser)"
+"""Name of what is taken out of a member's declaration."""
+_EMPTY_AT_FIRST = frozenset(("unique_ptr", "shared_ptr", "optional", "intrusive_ptr"))
 _ARITHMETIC = re.compile(r"Half|BFloat16|Float8|Float4|complex|floating_point|bit_cast|TensorAccessor")
 """In the name of a header whose functions kernels call."""
 _KEPT = frozenset(("constexpr", "consteval", "always_inline", "__always_inline__", "friend", "requires", "try"))
@@ -42,27 +48,32 @@ _LINE_MARKER = re.compile(r'^[ \t]*#\s*\d+ "([^"]*)"', re.MULTILINE)
 
 @dataclass(frozen=True)
 class Body:
-    """A function whose body is taken out.
+    """What is taken out: the body of a function, an initialiser, a namespace.
 
-    name: with its scopes, as `at::Tensor::abs`. start, end: what goes. inline: place of the word `inline`, which goes too.
-    whole: a member that was declared in its class, of which nothing stays.
+    name: with its scopes, as `at::Tensor::abs`. start, end: what goes. words: places of `inline` and `constexpr`, which go
+    too. whole: nothing stays, as of a member that was declared in its class, or of a namespace.
     """
 
     name: str
     start: int
     end: int
-    inline: int | None = None
+    words: tuple[tuple[int, int], ...] = ()
     whole: bool = False
 
 
-def without_bodies(text: str) -> str:
-    """The preprocessed `text` without bodies of PyTorch's inline functions. Lines and directives keep their places."""
+def without_bodies(text: str, defined: Container[str]) -> str:
+    """The preprocessed `text` without bodies of inline functions. Lines and directives keep their places.
+
+    defined: names of the functions that the support library has; others keep their bodies.
+    """
     parts: list[str] = []
     position = 0
     for body in bodies(text):
-        if body.inline is not None:
-            parts.append(text[position : body.inline])
-            position = body.inline + len("inline")
+        if body.name not in defined and body.name not in (*UNUSED, INITIALISER):
+            continue
+        for start, end in body.words:
+            parts.append(text[position:start])
+            position = end
         parts += text[position : body.start], "" if body.whole else ";", _lines(text[body.start : body.end])
         position = body.end
     return "".join((*parts, text[position:]))
@@ -76,8 +87,13 @@ def included_files(text: str, folders: Sequence[Path]) -> list[str]:
 
 
 def bodies(text: str) -> Iterator[Body]:
-    """The bodies that `without_bodies` takes out, in their order."""
+    """The bodies that `without_bodies` takes out where the support library has the functions, in their order."""
     return _Reader(text).read()
+
+
+def function_name(readable: str) -> str:
+    """A demangled symbol, `at::Tensor::abs[abi:cxx11](...) const`, without what stands in no `Body.name`."""
+    return re.sub(r"\[abi:\w+\]|\s|\(.*", "", readable)
 
 
 def _lines(text: str) -> str:
@@ -118,7 +134,10 @@ class _Reader:
                 # a name may follow a class
                 self.head = [token] if closed is not None and closed.kind == "class" else []
             elif self.depth == 0 and (spelt == ";" or (spelt == ":" and self._after_access())):
+                initialiser = self._empty_pointer() if spelt == ";" else None
                 self.head = []
+                if initialiser is not None:
+                    yield initialiser
             else:
                 self.depth += (spelt == "(") - (spelt == ")")
                 self.head.append(token)
@@ -126,16 +145,37 @@ class _Reader:
     def _after_access(self) -> bool:
         return len(self.head) == 1 and self.head[0].group() in _ACCESS
 
+    def _empty_pointer(self) -> Body | None:
+        """The initialiser of a member such as `std::unique_ptr<A> a = nullptr`, which is empty without it, too: with it, GCC
+        makes the class's members for every unit."""
+        spelt = [token.group() for token in self.head]
+        if not self.scopes or self.scopes[-1].kind != "class" or "=" not in spelt or "(" in spelt:
+            return None
+        equals = spelt.index("=")
+        empty = spelt[equals + 1 :] in (["nullptr"], ["std", "::", "nullopt"])
+        kind = spelt[spelt.index("<") - 1] if "<" in spelt[1:equals] else ""
+        if not empty or kind not in _EMPTY_AT_FIRST:
+            return None
+        return Body(INITIALISER, self.head[equals].start(), self.head[-1].end(), whole=True)
+
     def _note_file(self, directive: str) -> None:
         if marker := _LINE_MARKER.match(directive):
-            self.file = Path(marker.group(1)).name
+            path = Path(marker.group(1))
+            self.file = "" if path.parent.name == "ops" else path.name
 
     def _brace(self, brace: re.Match[str]) -> Body | None:
         """At a `{` outside of parentheses: enter a scope, or pass over what it encloses."""
         words = _outside_parentheses(self.head)
         spelt = [word.group() for word in words]
+        specialised = [token.group() for token in self.head[:3]] == ["template", "<", ">"]
+        if specialised:
+            spelt, words = spelt[1:], words[1:]
         scope = _scope(spelt)
         if scope is not None:
+            name = "::".join((*(outer.name for outer in self.scopes if outer.kind != "linkage"), scope.name))
+            if name in UNUSED:
+                start, self.head = self.head[0].start(), []
+                return Body(name, start, self._skip(), whole=True)
             hidden = any(token.group() == '"hidden"' for token in self.head)  # no library shows others what is in there
             self.scopes.append(_Scope(scope.kind) if hidden else scope)
             self.head = []
@@ -146,7 +186,9 @@ class _Reader:
             self.head.append(brace)
             return None
         self.head = []
-        if _ARITHMETIC.search(file) or not _KEPT.isdisjoint(token.group() for token in head):
+        kept = _KEPT.intersection(token.group() for token in head)
+        literal = '""' in spelt  # `"text"s`: whoever asks for it in a constant expression goes to the untouched headers
+        if specialised or _ARITHMETIC.search(file) or (kept and not (literal and kept == {"constexpr"})):
             return None
         return self._body(words, spelt, brace, end)
 
@@ -185,7 +227,8 @@ class _Reader:
             return None
         if start > 1 and spelt[start - 1] == "::" and spelt[start - 2].isidentifier():
             return Body("::".join((*names, spelt[start - 2], name)), words[0].start(), end, whole=True)
-        return Body("::".join((*names, name)), first, end, inline=words[spelt.index("inline")].start())
+        dropped = tuple(word.span() for word in words if word.group() in ("inline", "constexpr"))
+        return Body("::".join((*names, name)), first, end, words=dropped)
 
 
 def _outside_parentheses(head: Sequence[re.Match[str]]) -> list[re.Match[str]]:
@@ -224,8 +267,10 @@ def _scope(spelt: Sequence[str]) -> _Scope | None:
         return _Scope("linkage")
     if _CLASSES.isdisjoint(spelt):
         return None
-    before_bases = spelt[: spelt.index(":")] if ":" in spelt else spelt
-    name = next((word for word in reversed(before_bases) if word.isidentifier() and word != "final"), "")
+    before_bases = [word for word in (spelt[: spelt.index(":")] if ":" in spelt else spelt) if word != "final"]
+    if "<" in before_bases:  # a specialisation
+        return _Scope("class", "".join(before_bases[before_bases.index("<") - 1 :]))
+    name = next((word for word in reversed(before_bases) if word.isidentifier()), "")
     return _Scope("class", "" if name in _CLASSES else name)
 
 

@@ -79,7 +79,7 @@ class CpuBuild(Route):
             objects, table = self._objects(sources)
             library = runtime_library(self.precompiled)
             return Built(
-                self._link([*objects, library]),
+                self._link(objects, library),
                 "cpu",
                 launches="none" if sources.cuda is None else "counted",
                 facts={"module": self.module, "table": table, "libraries": [str(library)]},
@@ -221,8 +221,8 @@ class CpuBuild(Route):
                 raise FinalRefusal(done.output, "a name that no header of PyTorch's declares")
         raise UnsupportedOnCpu(what)
 
-    def _link(self, objects: Sequence[str | Path]) -> Path:
-        done = self.precompiled.link(self.bench, objects, "extension.so")
+    def _link(self, objects: Sequence[str | Path], library: Path) -> Path:
+        done = self.precompiled.link(self.bench, objects, "extension.so", libraries=[library])
         if not done.ok:
             raise FinalRefusal(done.output, "the linker, on the same objects")
         return self.bench.folder / "extension.so"

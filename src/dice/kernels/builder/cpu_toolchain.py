@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dice.kernels.builder.compiler import Meter
 from dice.kernels.builder.cpu_aliases import alias_folder
-from dice.kernels.builder.headers import CSRC, HeaderSpec, files_digest
+from dice.kernels.builder.headers import CSRC, HeaderSpec, files_digest, source_digest
 from dice.kernels.builder.precompiled import NotPrepared, Precompiled
 from dice.kernels.cpu import LIBRARY
 
@@ -67,7 +67,8 @@ def cpu_header(precompiled: Precompiled, name: str) -> HeaderSpec:
 def runtime_library(precompiled: Precompiled) -> Path:
     """`libdice_cpu.so`, behind all CPU objects; compiled the first time (20 s of CPU). Raises NotPrepared."""
     machine = [flag.removeprefix("-march=") for flag in machine_flags()]
-    name = "-".join(["cpu", files_digest(CPU_CSRC, CSRC / "extension"), *machine])
+    digests = (files_digest(CPU_CSRC, CSRC / "extension"), source_digest("precompiled.py"))
+    name = "-".join(["cpu", *digests, *machine])
     return precompiled.artefact(name, partial(_make_runtime, precompiled)) / LIBRARY
 
 
@@ -89,3 +90,4 @@ def _make_runtime(precompiled: Precompiled, out: Path, meter: Meter) -> None:
     precompiled.compile_side_by_side(meter, [[*compile_one, objects[o], "-o", o] for o in objects], out)
     link = [*tools.link_flags("cpp"), f"-Wl,-soname,{LIBRARY}", "-lpthread"]
     precompiled.compile_own(meter, [tools.cxx, *objects, *link, "-o", LIBRARY], out)
+    precompiled.stand_in(meter, LIBRARY, out)

@@ -31,7 +31,8 @@ from pydantic import TypeAdapter
 
 from dice.errors import HarnessError
 from dice.jsonl import atomic_writer
-from dice.kernels.builder.bodies import included_files, without_bodies
+from dice.kernels.builder.bodies import bodies as taken
+from dice.kernels.builder.bodies import function_name, included_files, without_bodies
 from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, ToolRun, Workbench
 from dice.kernels.builder.headers import CSRC, CUDA_EXTRAS, HEADERS, HeaderSpec, files_digest, source_digest
 from dice.kernels.builder.slim_headers import SlimRefused, cuda_host_headers, slim_headers
@@ -57,8 +58,11 @@ AT_CUDNN_CHECK use it."""
 HIDE_ARCHIVES = "-Wl,--exclude-libs,ALL"
 """Where g++ takes its own library from an archive, that copy must serve nobody else: cuDNN called into it and crashed."""
 _FIRST_HEADER = "slim_cuda"
-_HIDDEN = "{ local: _ZNSt*; _ZNKSt*; _ZSt*; _ZN9__gnu_cxx*; _ZNK9__gnu_cxx*; };\n"
-"""Version script: what the support library has of the standard library is its own; each symbol more makes links slower."""
+_LIBRARY = ("_ZNSt", "_ZNKSt", "_ZSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx")
+"""Beginnings of the standard library's symbols: the support library shows those alone that units lack."""
+_STAND_INS = "link"
+_EXPORTS = "exports.map"
+_FUNCTIONS = "functions.txt"
 
 
 class NotPrepared(Exception):
@@ -141,14 +145,10 @@ class Precompiled:
 
     def support_library(self) -> Path:
         """`libdice_support.so`: the binding's runtime, and functions that the slim headers only declare."""
-        digests = (
-            files_digest(CSRC / "extension"),
-            source_digest("slim_headers.py"),
-            source_digest("precompiled.py"),
-        )
-        objects = self.artefact("-".join(("objects", *digests)), self._make_support_objects, self.host_folder)
-        name = "-".join(("support", *digests))
-        return self.artefact(name, partial(self._make_support, objects)) / "libdice_support.so"
+        ours = map(source_digest, ("slim_headers.py", "precompiled.py", "bodies.py"))
+        digests = "-".join((files_digest(CSRC / "extension"), *ours))
+        objects = self.artefact(f"objects-{digests}", self._make_support_objects, self.host_folder)
+        return self.artefact(f"support-{digests}", partial(self._make_support, objects)) / "libdice_support.so"
 
     def launch_object(self) -> Path:
         """Object file with the launch counter and the registration of device images (csrc/extension/launch.cpp)."""
@@ -182,17 +182,19 @@ class Precompiled:
         out: str,
         *,
         counts_launches: bool = False,
+        libraries: Sequence[Path] = (),
         flags: Sequence[str] = (),
     ) -> ToolRun:
-        """Link the shared object `out`; PyTorch's libraries come in through the support library's own needs.
+        """Link the shared object `out`, which needs the support library and `libraries`, those that have a stand-in.
 
-        Raises OutOfLimits.
+        PyTorch's libraries come in through the support library's own needs. Raises OutOfLimits.
         """
         command: list[str | Path] = [self.toolchain.cxx, "-shared", *objects]
         if counts_launches:
             command += [self.launch_object(), *wrap_flags()]
-        command += [self.support_library(), "-Wl,--allow-shlib-undefined", HIDE_ARCHIVES, *flags, "-o", out]
-        return bench.run(command)
+        needed = [library.parent / _STAND_INS / library.name for library in (*libraries, self.support_library())]
+        command += ["-Wl,--push-state,--no-as-needed", *needed, "-Wl,--pop-state"]
+        return bench.run([*command, HIDE_ARCHIVES, *flags, "-o", out])
 
     def cuda_folder(self) -> Path:
         """Headers of CUDA and PyTorch whose host code (`cudaMemcpyToSymbol<T>`, ...) does not wait for nvcc."""
@@ -266,6 +268,17 @@ class Precompiled:
             if isinstance(outcome, NotPrepared):
                 raise outcome
 
+    def stand_in(self, meter: Meter, library: str, out: Path) -> None:
+        """Make what is linked in the place of `library`, a file in `out`: one of its name without symbols or needs.
+
+        The linker would read all of PyTorch otherwise, 0.1 s a build; the loader finds the symbols all the same.
+        """
+        folder = out / _STAND_INS
+        folder.mkdir()
+        (folder / "nothing.cpp").touch()
+        flags = ["-shared", "-nostdlib", f"-Wl,-soname,{library}"]
+        self.compile_own(meter, [self.toolchain.cxx, *flags, "nothing.cpp", "-o", library], folder)
+
     def _make_slim(self, out: Path, _: Meter) -> None:
         slim = slim_headers(self.toolchain.torch_root / "include")
         write_files(out, slim.files.items())
@@ -276,17 +289,35 @@ class Precompiled:
         write_files(out, cuda_host_headers(self.toolchain.cuda_home / "include", torch_include).items())
 
     def _make_declared(self, flags: Sequence[str], out: Path, meter: Meter) -> None:
-        (out / "torch.h").write_text(_TORCH)
-        command = [self.toolchain.cxx, *flags, "-E", "-dD", "-x", "c++-header", "torch.h", "-o", "torch.ii"]
-        self.compile_own(meter, command, out)
-        text = (out / "torch.ii").read_text()
+        text = self._preprocessed(flags, out, meter)
+        defined = frozenset((self.support_library().parent / _FUNCTIONS).read_text().splitlines())
         installed = self.toolchain.torch_root / "include"
         folders = [Path(folder) for word, folder in pairwise(flags) if word == "-isystem"]
         folders += [installed / "torch" / "csrc" / "api" / "include", installed]
         files = dict.fromkeys(included_files(text, folders), "#pragma once\n#include <torch/types.h>\n")
-        files["torch/types.h"] = "#pragma once\n" + without_bodies(text)
+        files["torch/types.h"] = "#pragma once\n" + without_bodies(text, defined)
         write_files(out, files.items())
+
+    def _preprocessed(self, flags: Sequence[str], out: Path, meter: Meter) -> str:
+        """PyTorch for units that start from a slim header, in one text; files of its own in `out` are gone again."""
+        (out / "torch.h").write_text(_TORCH)
+        command = [self.toolchain.cxx, *flags, "-E", "-dD", "-x", "c++-header", "torch.h", "-o", "torch.ii"]
+        self.compile_own(meter, command, out)
+        text = (out / "torch.ii").read_text()
+        (out / "torch.h").unlink()
         (out / "torch.ii").unlink()
+        return text
+
+    def _symbols(self, library: str, words: Sequence[str], out: Path, meter: Meter) -> list[tuple[str, str]]:
+        """What the file `library` in `out` defines: each symbol, and the name of its function as `bodies` says it."""
+        listed = []
+        for name, readable in (("symbols", ()), ("names", ("-C",))):
+            command = 'file="$1"; shift; exec "$@" > "$file"'
+            nm = ("nm", "-p", "--defined-only", *words, *readable, library)
+            self.compile_own(meter, ["/bin/sh", "-c", command, "sh", name, *nm], out)
+            listed.append([line.split(" ", 2)[2] for line in (out / name).read_text().splitlines()])
+            (out / name).unlink()
+        return [(symbol, function_name(readable)) for symbol, readable in zip(*listed, strict=True)]
 
     def _make_header(self, spec: HeaderSpec, out: Path, meter: Meter) -> None:
         # GCC silently reads header.h when header.h.gch does not fit; then this line speaks.
@@ -343,14 +374,22 @@ class Precompiled:
         before = {bodies: ("-isystem", self.slim_folder())}
         commands = [[tools.cxx, *before.get(o, ()), *flags, "-c", *sources[o], "-o", o] for o in sources]
         self.compile_side_by_side(meter, commands, out)
+        text = self._preprocessed([*before[bodies], *tools.cxx_flags("cpp")], out, meter)
+        gone = {body.name for body in taken(text)}
+        exported = [symbol for symbol, name in self._symbols(bodies, (), out, meter) if name in gone]
+        of_library = [f"{symbol};" for symbol in exported if symbol.startswith(_LIBRARY)]
+        hidden = " ".join(f"{prefix}*;" for prefix in _LIBRARY)
+        (out / _EXPORTS).write_text("\n".join(("{ global:", *of_library, f"local: {hidden} }};\n")))
 
     def _make_support(self, objects: Path, out: Path, meter: Meter) -> None:
         tools = self.toolchain
         link = tools.link_flags("cuda" if tools.backend == "cuda" else "cpp")
-        (out / "exports.map").write_text(_HIDDEN)
-        flags = ["-Wl,-soname,libdice_support.so", "-Wl,--version-script=exports.map", "-Wl,--gc-sections"]
+        flags = ["-Wl,-soname,libdice_support.so", f"-Wl,--version-script={objects / _EXPORTS}", "-Wl,--gc-sections"]
         command = [tools.cxx, *(objects / name for name in _SUPPORT_OBJECTS), "-Wl,--no-as-needed", *link, *flags]
         self.compile_own(meter, [*command, HIDE_ARCHIVES, "-o", "libdice_support.so"], out)
+        self.stand_in(meter, "libdice_support.so", out)
+        names = {name for _, name in self._symbols("libdice_support.so", ("-D",), out, meter)}
+        (out / _FUNCTIONS).write_text("\n".join(sorted(names)))
 
     def _make_launch(self, out: Path, meter: Meter) -> None:
         flags = ["-O2", "-fPIC", "-std=c++17", *self.toolchain.include_flags]

@@ -103,9 +103,9 @@ DICE_CPU_INLINE int clamped(int value) {
 }
 }  // namespace dice_cpu
 #define DICE_CPU_LANES(name, lane, expression) \
-    DICE_CPU_INLINE unsigned name(unsigned a_, unsigned b_) { return dice_cpu::lanes<lane>(a_, b_, [](int a, int b) { return (expression); }); }
+    DICE_CPU_SELDOM unsigned name(unsigned a_, unsigned b_) { return dice_cpu::lanes<lane>(a_, b_, [](int a, int b) { return (expression); }); }
 #define DICE_CPU_LANES_UNARY(name, lane, expression) \
-    DICE_CPU_INLINE unsigned name(unsigned a_) { return dice_cpu::lanes<lane>(a_, a_, [](int a, int) { return (expression); }); }
+    DICE_CPU_SELDOM unsigned name(unsigned a_) { return dice_cpu::lanes<lane>(a_, a_, [](int a, int) { return (expression); }); }
 #define DICE_CPU_BOTH_WIDTHS(n, signed_lane, unsigned_lane)                                         \
     DICE_CPU_LANES(__vadd##n, unsigned_lane, a + b)                                                 \
     DICE_CPU_LANES(__vsub##n, unsigned_lane, a - b)                                                 \
@@ -136,8 +136,8 @@ DICE_CPU_INLINE int clamped(int value) {
     DICE_CPU_COMPARE(n, leu, unsigned_lane, <=)                                                     \
     DICE_CPU_COMPARE(n, lts, signed_lane, <)                                                        \
     DICE_CPU_COMPARE(n, ltu, unsigned_lane, <)                                                      \
-    DICE_CPU_INLINE unsigned __vsadu##n(unsigned a, unsigned b) { return dice_cpu::lane_sum<unsigned_lane>(__vabsdiffu##n(a, b)); } \
-    DICE_CPU_INLINE unsigned __vsads##n(unsigned a, unsigned b) { return dice_cpu::lane_sum<unsigned_lane>(__vabsdiffs##n(a, b)); }
+    DICE_CPU_SELDOM unsigned __vsadu##n(unsigned a, unsigned b) { return dice_cpu::lane_sum<unsigned_lane>(__vabsdiffu##n(a, b)); } \
+    DICE_CPU_SELDOM unsigned __vsads##n(unsigned a, unsigned b) { return dice_cpu::lane_sum<unsigned_lane>(__vabsdiffs##n(a, b)); }
 #define DICE_CPU_COMPARE(n, name, lane, op)           \
     DICE_CPU_LANES(__vcmp##name##n, lane, a op b ? -1 : 0) \
     DICE_CPU_LANES(__vset##name##n, lane, a op b ? 1 : 0)

@@ -208,19 +208,19 @@ DICE_CPU_INLINE float __frsqrt_rn(float x) { return static_cast<float>(1.0 / sqr
     dice_cpu::rounding<direction>(                          \
         [](type a, [[maybe_unused]] type b, [[maybe_unused]] type c) -> type { return (expression); }, __VA_ARGS__)
 #define DICE_CPU_ROUNDED(suffix, direction)                                                                                  \
-    DICE_CPU_INLINE float __fadd_##suffix(float a, float b) { return DICE_CPU_DIRECTED(float, direction, a + b, a, b); }    \
-    DICE_CPU_INLINE float __fsub_##suffix(float a, float b) { return DICE_CPU_DIRECTED(float, direction, a - b, a, b); }    \
-    DICE_CPU_INLINE float __fmul_##suffix(float a, float b) { return dice_cpu::directed<direction>(static_cast<double>(a) * b); } \
-    DICE_CPU_INLINE float __fdiv_##suffix(float a, float b) { return dice_cpu::directed<direction>(static_cast<double>(a) / b); } \
-    DICE_CPU_INLINE float __frcp_##suffix(float a) { return dice_cpu::directed<direction>(1.0 / a); }                        \
-    DICE_CPU_INLINE float __fsqrt_##suffix(float a) { return dice_cpu::directed<direction>(sqrt(static_cast<double>(a))); }  \
-    DICE_CPU_INLINE float __fmaf_##suffix(float a, float b, float c) { return DICE_CPU_DIRECTED(float, direction, fmaf(a, b, c), a, b, c); } \
-    DICE_CPU_INLINE float __fmaf_ieee_##suffix(float a, float b, float c) { return __fmaf_##suffix(a, b, c); }               \
-    DICE_CPU_INLINE float __double2float_##suffix(double a) { return dice_cpu::directed<direction>(a); }                     \
-    DICE_CPU_INLINE float __int2float_##suffix(int a) { return dice_cpu::directed<direction>(static_cast<double>(a)); }      \
-    DICE_CPU_INLINE float __uint2float_##suffix(unsigned a) { return dice_cpu::directed<direction>(static_cast<double>(a)); } \
-    DICE_CPU_INLINE float __ll2float_##suffix(long long a) { return dice_cpu::directed<direction>(static_cast<long double>(a)); } \
-    DICE_CPU_INLINE float __ull2float_##suffix(unsigned long long a) { return dice_cpu::directed<direction>(static_cast<long double>(a)); }
+    DICE_CPU_SELDOM float __fadd_##suffix(float a, float b) { return DICE_CPU_DIRECTED(float, direction, a + b, a, b); }    \
+    DICE_CPU_SELDOM float __fsub_##suffix(float a, float b) { return DICE_CPU_DIRECTED(float, direction, a - b, a, b); }    \
+    DICE_CPU_SELDOM float __fmul_##suffix(float a, float b) { return dice_cpu::directed<direction>(static_cast<double>(a) * b); } \
+    DICE_CPU_SELDOM float __fdiv_##suffix(float a, float b) { return dice_cpu::directed<direction>(static_cast<double>(a) / b); } \
+    DICE_CPU_SELDOM float __frcp_##suffix(float a) { return dice_cpu::directed<direction>(1.0 / a); }                        \
+    DICE_CPU_SELDOM float __fsqrt_##suffix(float a) { return dice_cpu::directed<direction>(sqrt(static_cast<double>(a))); }  \
+    DICE_CPU_SELDOM float __fmaf_##suffix(float a, float b, float c) { return DICE_CPU_DIRECTED(float, direction, fmaf(a, b, c), a, b, c); } \
+    DICE_CPU_SELDOM float __fmaf_ieee_##suffix(float a, float b, float c) { return __fmaf_##suffix(a, b, c); }               \
+    DICE_CPU_SELDOM float __double2float_##suffix(double a) { return dice_cpu::directed<direction>(a); }                     \
+    DICE_CPU_SELDOM float __int2float_##suffix(int a) { return dice_cpu::directed<direction>(static_cast<double>(a)); }      \
+    DICE_CPU_SELDOM float __uint2float_##suffix(unsigned a) { return dice_cpu::directed<direction>(static_cast<double>(a)); } \
+    DICE_CPU_SELDOM float __ll2float_##suffix(long long a) { return dice_cpu::directed<direction>(static_cast<long double>(a)); } \
+    DICE_CPU_SELDOM float __ull2float_##suffix(unsigned long long a) { return dice_cpu::directed<direction>(static_cast<long double>(a)); }
 DICE_CPU_ROUNDED(rd, 'd')
 DICE_CPU_ROUNDED(ru, 'u')
 DICE_CPU_ROUNDED(rz, 'z')
@@ -248,15 +248,15 @@ DICE_CPU_INLINE float __uint2float_rn(unsigned a) { return static_cast<float>(a)
 DICE_CPU_INLINE float __ll2float_rn(long long a) { return static_cast<float>(a); }
 DICE_CPU_INLINE float __ull2float_rn(unsigned long long a) { return static_cast<float>(a); }
 #define DICE_CPU_ROUNDED_DOUBLE(suffix, direction)                                                                            \
-    DICE_CPU_INLINE double __dadd_##suffix(double a, double b) { return DICE_CPU_DIRECTED(double, direction, a + b, a, b); } \
-    DICE_CPU_INLINE double __dsub_##suffix(double a, double b) { return DICE_CPU_DIRECTED(double, direction, a - b, a, b); } \
-    DICE_CPU_INLINE double __dmul_##suffix(double a, double b) { return DICE_CPU_DIRECTED(double, direction, a * b, a, b); } \
-    DICE_CPU_INLINE double __ddiv_##suffix(double a, double b) { return DICE_CPU_DIRECTED(double, direction, a / b, a, b); } \
-    DICE_CPU_INLINE double __drcp_##suffix(double a) { return DICE_CPU_DIRECTED(double, direction, 1.0 / a, a); }            \
-    DICE_CPU_INLINE double __dsqrt_##suffix(double a) { return DICE_CPU_DIRECTED(double, direction, sqrt(a), a); }           \
-    DICE_CPU_INLINE double __fma_##suffix(double a, double b, double c) { return DICE_CPU_DIRECTED(double, direction, fma(a, b, c), a, b, c); } \
-    DICE_CPU_INLINE double __ll2double_##suffix(long long a) { return dice_cpu::directed_double<direction>(a); }              \
-    DICE_CPU_INLINE double __ull2double_##suffix(unsigned long long a) { return dice_cpu::directed_double<direction>(a); }
+    DICE_CPU_SELDOM double __dadd_##suffix(double a, double b) { return DICE_CPU_DIRECTED(double, direction, a + b, a, b); } \
+    DICE_CPU_SELDOM double __dsub_##suffix(double a, double b) { return DICE_CPU_DIRECTED(double, direction, a - b, a, b); } \
+    DICE_CPU_SELDOM double __dmul_##suffix(double a, double b) { return DICE_CPU_DIRECTED(double, direction, a * b, a, b); } \
+    DICE_CPU_SELDOM double __ddiv_##suffix(double a, double b) { return DICE_CPU_DIRECTED(double, direction, a / b, a, b); } \
+    DICE_CPU_SELDOM double __drcp_##suffix(double a) { return DICE_CPU_DIRECTED(double, direction, 1.0 / a, a); }            \
+    DICE_CPU_SELDOM double __dsqrt_##suffix(double a) { return DICE_CPU_DIRECTED(double, direction, sqrt(a), a); }           \
+    DICE_CPU_SELDOM double __fma_##suffix(double a, double b, double c) { return DICE_CPU_DIRECTED(double, direction, fma(a, b, c), a, b, c); } \
+    DICE_CPU_SELDOM double __ll2double_##suffix(long long a) { return dice_cpu::directed_double<direction>(a); }              \
+    DICE_CPU_SELDOM double __ull2double_##suffix(unsigned long long a) { return dice_cpu::directed_double<direction>(a); }
 DICE_CPU_ROUNDED_DOUBLE(rd, 'd')
 DICE_CPU_ROUNDED_DOUBLE(ru, 'u')
 DICE_CPU_ROUNDED_DOUBLE(rz, 'z')
