@@ -8,7 +8,7 @@ random samples: `--stock-sample` of the extensions and `--stock-mutants` of the 
 until `--budget-s` is spent. Right before each of those the same worker builds it by the fast routes once more, without a
 cache: what a CPU second is worth depends on who else is at work, so a ratio is of two builds in one place. Rows go to
 DIR/fast.jsonl and DIR/stock.jsonl as they come; the same command goes on where it stopped, and with all rows there it only
-prints. `--stock-results` adds rows of an earlier stock_pass.py.
+prints. `--stock-results` adds rows of an earlier stock_pass.py. `--backend cpu` builds for the CPU, which stock cannot.
 
 Printed: the one-off cost; per group, cost of both and the ratio kernel by kernel; how many of those that stock builds
 were built without it; and every extension or mutant for which the two do not agree, by name.
@@ -35,6 +35,7 @@ from recorded_requests import candidates, record
 from tqdm import tqdm
 from verify_command import quantiles
 
+from dice.kernels.api import Backend
 from dice.kernels.builder.builder import Builder
 from dice.kernels.builder.compiler import Meter, ToolLimits, Workbench
 from dice.kernels.builder.outcome import FinalRefusal, OutOfLimits
@@ -80,12 +81,13 @@ def collect(options: argparse.Namespace) -> Rows:
     return read_rows(path)
 
 
-def build_fast(name: str, request: dict[str, Any], cache: Path, arch: str | None) -> dict[str, Any]:
+def build_fast(name: str, request: dict[str, Any], cache: Path, backend: Backend, arch: str | None) -> dict[str, Any]:
     """One build by the fast routes, compilers and our own Python together."""
     global _builder
     if _builder is None:
-        _builder = Builder(cache, "cuda", arch=arch, timeout_s=_TIMEOUT_S, stock_fallback=False)
-        _builder.precompiled.vocabulary()
+        _builder = Builder(cache, backend, arch=arch, timeout_s=_TIMEOUT_S, stock_fallback=False)
+        if backend == "cuda":
+            _builder.precompiled.vocabulary()
     started, cpu = time.monotonic(), time.process_time()  # the compilers are metered one by one
     result = _builder.build(ExtensionRequest.model_validate(request))
     ours = time.process_time() - cpu
@@ -107,9 +109,11 @@ def build_fast(name: str, request: dict[str, Any], cache: Path, arch: str | None
 _builder: Builder | None = None
 
 
-def build_as_stock(name: str, request: dict[str, Any], cache: Path, arch: str | None) -> dict[str, Any]:
+def build_as_stock(
+    name: str, request: dict[str, Any], cache: Path, backend: Backend, arch: str | None
+) -> dict[str, Any]:
     """One build by the fast routes, then one by PyTorch's load_inline, compilers only: its import of torch is not counted."""
-    beside = build_fast(name, request, _empty_cache(cache), arch)
+    beside = build_fast(name, request, _empty_cache(cache), backend, arch)
     assert _builder is not None
     work = Path(tempfile.mkdtemp(prefix="dice-stock-"))
     meter, started = Meter(_builder.jail), time.monotonic()
@@ -146,7 +150,8 @@ def run(todo: list[tuple[str, Any]], work: Any, out: Path, options: argparse.Nam
         while running or (waiting and time.monotonic() < deadline):
             while waiting and len(running) < options.jobs and time.monotonic() < deadline:
                 name, request = waiting.pop()
-                running.add(pool.submit(work, name, request, options.work / "cache", options.arch))
+                cache = options.work / "cache"
+                running.add(pool.submit(work, name, request, cache, options.backend, options.arch))
             done, running = wait(running, timeout=5.0, return_when="FIRST_COMPLETED")
             for future in done:
                 stream.write(json.dumps(future.result()) + "\n")
@@ -230,11 +235,14 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=max(1, len(os.sched_getaffinity(0)) - 2))
+    parser.add_argument("--backend", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--arch", help="compute capability, e.g. 9.0; default: the visible GPU's")
     parser.add_argument(
         "--budget-s", type=float, default=460.0, help="no build starts after this; a stock one takes 1-2 min"
     )
     options = parser.parse_args()
+    if options.backend == "cpu" and options.stock_sample + options.stock_mutants > 0:
+        parser.error("PyTorch builds nothing for the CPU back end: add --stock-sample 0 --stock-mutants 0")
     deadline = time.monotonic() + options.budget_s
     options.work.mkdir(parents=True, exist_ok=True)
     requests = collect(options)
@@ -242,7 +250,8 @@ def main() -> None:
     fast = read_rows(fast_path)
     todo = [(name, row["request"]) for name, row in requests.items() if name not in fast]
     if todo:
-        made = Builder(options.work / "cache", "cuda", arch=options.arch).prepare(options.jobs, everything=True)
+        builder = Builder(options.work / "cache", options.backend, arch=options.arch)
+        made = builder.prepare(options.jobs, everything=True)
         cost = sum(made.cpu_seconds.values())
         print(f"once per machine: {cost:.1f} CPU s, {made.seconds:.1f} s; not prepared: {made.failures or 'nothing'}")
         run(todo, build_fast, fast_path, options, deadline)

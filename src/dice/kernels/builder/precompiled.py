@@ -298,7 +298,7 @@ class Precompiled:
         files["torch/types.h"] = "#pragma once\n" + without_bodies(text, defined)
         write_files(out, files.items())
 
-    def _preprocessed(self, flags: Sequence[str], out: Path, meter: Meter) -> str:
+    def _preprocessed(self, flags: Sequence[str | Path], out: Path, meter: Meter) -> str:
         """PyTorch for units that start from a slim header, in one text; files of its own in `out` are gone again."""
         (out / "torch.h").write_text(_TORCH)
         command = [self.toolchain.cxx, *flags, "-E", "-dD", "-x", "c++-header", "torch.h", "-o", "torch.ii"]
