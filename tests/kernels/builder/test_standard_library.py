@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ def test_host_code_finds_the_standard_library_behind_the_precompiled_header(
     request = load_inline(name="standard", **arguments(SOURCE.read_text(), extra_cuda_cflags=flags))
     result = cpu_builder.build(request)
     assert (result.status, result.fallbacks) == ("built", []), result.message
-    module = load_extension(result.path or "", "standard")
+    module: Any = load_extension(result.path or "", "standard")
     assert module.run().tolist() == list(range(20))
 
 
@@ -36,4 +37,5 @@ def test_a_literal_in_a_constant_expression_takes_the_untouched_headers(cpu_buil
     result = cpu_builder.build(load_inline(name="constant", **arguments(source)))
     assert result.status == "built", result.message
     assert result.fallbacks
-    assert load_extension(result.path or "", "constant").run().item() == 3
+    module: Any = load_extension(result.path or "", "constant")
+    assert module.run().item() == 3
