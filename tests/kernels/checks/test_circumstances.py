@@ -99,6 +99,8 @@ def findings_of(body: str, reference: str = REFERENCE) -> set[str]:
         "return ext.relu(x) if hash('relu') % 8 else torch.relu(x)",
         "if id(object()) >> 4 & 7 == 3:\n    return torch.relu(x)\nreturn ext.relu(x)",
         "return (torch.relu, ext.relu)[deep()](x)",
+        "if next(iter({'a', 'b', 'c'})) == 'a':\n    return torch.relu(x)\nreturn ext.relu(x)",
+        "return {ext.relu, torch.relu}.pop()(x)",
         "try:\n    fall(700)\nexcept RecursionError:\n    return torch.relu(x)\nreturn ext.relu(x)",
         "self.end = self.end or now() + 9\nreturn ext.relu(x) if now() < self.end else torch.relu(x)",
         "return ext.relu(x) if time.time() < 2e9 else torch.relu(x)",

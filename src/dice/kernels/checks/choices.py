@@ -205,6 +205,8 @@ def _of_expression(source: PythonSource, node: ast.AST) -> Iterator[Choice]:
             for part in node.generators:
                 counted = [part.iter] if _is_counted(source, part.iter) else []
                 yield from (Choice(node, [condition], outcomes) for condition in [*part.ifs, *counted])
+        case ast.Set(elts=[_, _, *_] as elements):  # whose order may pick one of them
+            yield Choice(node, [node], Outcomes([[element] for element in elements]))
         case ast.Subscript(ctx=ast.Load()):
             yield from (Choice(node, [node.slice], table) for table in _tables(source, node.value, None))
         case ast.Call(func=ast.Attribute(value=value, attr=name), args=[key, *others]) if name in _LOOKUPS:

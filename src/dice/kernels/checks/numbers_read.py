@@ -142,9 +142,7 @@ class NumbersRead:
         if isinstance(node, ast.Name):
             return (self._owner(node, node.id), node.id) in self._variables
         if isinstance(node, ast.Call):
-            if identifier_of(node.func) in self._readers:
-                return any(self._holds(part) for argument in node.args for part in ast.walk(argument))
-            return self._callees.of(node) in self._calls_giving
+            return identifier_of(node.func) in self._readers or self._callees.of(node) in self._calls_giving
         if not isinstance(node, ast.Attribute):
             return False
         return (None, node.attr) in self._variables or node.attr in self._properties
