@@ -155,6 +155,8 @@ LONG: dict[str, dict[str, Callable[[int], str]]] = {
         "top": lines("def g{i}(t):\n    a = g{j}(t)\n    return a"),
         "forward": lines("if g{i}(x):\n    return torch.relu(x)"),
     },
+    "functions in a variable": {"forward": lines("y = ext.f\nif x.sum() > {i}:\n    y = torch.relu")},
+    "order of sets": {"top": lines("names{i} = {'a', 'b'}\nfirst{i} = next(iter(names{i} | names{j}))")},
     "caught errors": {"forward": lines("try:\n    return ext.f(x)\nexcept Exception:\n    y = x")},
     "errors": {"forward": lambda count: "try:" + "\n    assert x.sum() > 1" * count + "\nexcept A:\n    torch.relu(x)"},
     "at import": {

@@ -122,7 +122,7 @@ def _choices_by_numbers(source: PythonSource, reference: PythonSource | None, re
     """Choices between kernels and PyTorch by numbers of an input, however they are read."""
     numbers, work = NumbersRead(source, tensors_given(source, reference), readers), work_of(source)
     for choice in choices(source, source.in_forward):
-        if any(map(numbers.by, choice.conditions)) and is_between_both(work.ways(choice.outcomes)):
+        if any(map(numbers.by, choice.conditions)) and work.are_both(choice.outcomes):
             yield choice.node
 
 
@@ -135,13 +135,14 @@ def _choices_of_work(
             continue
         for choice in _asked(source, tells(source)):
             done = work.ways(choice.outcomes)
-            if len(done) > 1 and not (_checks(source, choice.node) and not any(each.launches for each in done)):
+            only_checks = _checks(source, choice.node) and not any(each.launches for each in done)
+            if (len(done) > 1 and not only_checks) or work.name_both(choice.outcomes):
                 yield name, choice.node
     for name, tells in (("input_sniffing", _content), ("environment_sniffing", _address)):
         if reference is not None and next(_asked(reference, tells(reference)), None) is not None:
             continue
         for choice in _asked(source, tells(source)):
-            if is_between_both(work.ways(choice.outcomes)):
+            if work.are_both(choice.outcomes):
                 yield name, choice.node
 
     if reference is not None and not chooses_by_content(reference):
