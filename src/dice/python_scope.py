@@ -199,6 +199,11 @@ class Scopes:
         scope = self.scope_of[name]
         yield from self._around(self._elsewhere.get((scope, name.id), scope), name.id)
 
+    def owner(self, name: str, scope: Scope) -> Scope | None:
+        """The scope whose `name` code in `scope` means; None where nothing binds it."""
+        order = self._around(self._elsewhere.get((scope, name), scope), name)
+        return next((one for one in order if name in self.bindings[one]), None)
+
     def _around(self, scope: Scope, name: str) -> Iterator[Scope]:
         yield scope
         while scope is not self.tree:

@@ -421,6 +421,15 @@ def test_nearly_all_of_one_product_is_its_work_and_all_products_but_one_are_not(
     assert found(reference_ops=unknown, candidate_ops={"aten::mm": OpUse(count=3, elements=750)}) == set()
 
 
+def test_most_of_a_scan_or_of_sorting_by_pytorch() -> None:
+    for name in ("aten::cumsum", "aten::sort"):
+        one = {name: OpUse(count=1, elements=1000, least=1000)}
+        assert found(reference_ops=one, candidate_ops={name: OpUse(count=1, elements=880)}) == {"work_done_by_pytorch"}
+        assert found(reference_ops=one, candidate_ops={name: OpUse(count=1, elements=500)}) == set()
+        two = {name: OpUse(count=2, elements=1000, least=100)}
+        assert found(reference_ops=two, candidate_ops={name: OpUse(count=1, elements=900)}) == set()
+
+
 def test_the_same_multiplications_are_the_same_work_in_whatever_elements() -> None:
     def blamed(reference: OpUse, candidate: OpUse) -> bool:
         return "work_done_by_pytorch" in found(

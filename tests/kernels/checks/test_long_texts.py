@@ -151,6 +151,12 @@ LONG: dict[str, dict[str, Callable[[int], str]]] = {
     "extensions": {"top": lambda count: lines("a{i} = a{j}")(count) + f"\na{count} = ext"},
     "functions": {"top": lines("def g{i}(x):\n    if x.sum() > 2: return g{j}(x)\n    return ext.f(x)")},
     "one function": {"top": lines("def g(x):\n    if g(x): return g(x + {i})"), "forward": lambda _: "y = g(x)"},
+    "numbers through functions": {
+        "top": lines("def g{i}(t):\n    a = g{j}(t)\n    return a"),
+        "forward": lines("if g{i}(x):\n    return torch.relu(x)"),
+    },
+    "functions in a variable": {"forward": lines("y = ext.f\nif x.sum() > {i}:\n    y = torch.relu")},
+    "order of sets": {"top": lines("names{i} = {'a', 'b'}\nfirst{i} = next(iter(names{i} | names{j}))")},
     "caught errors": {"forward": lines("try:\n    return ext.f(x)\nexcept Exception:\n    y = x")},
     "errors": {"forward": lambda count: "try:" + "\n    assert x.sum() > 1" * count + "\nexcept A:\n    torch.relu(x)"},
     "at import": {

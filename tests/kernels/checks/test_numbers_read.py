@@ -19,12 +19,43 @@ ext = load_inline(name="ext", cpp_sources="", functions=["f"])
 def odd(t):
     return t[0] > 3
 
+def wide(t):
+    return t.shape[0] > 3
+
+def later(n=0, *, t):
+    for value in t.tolist():
+        if value > 3:
+            return True
+    return False
+
+class Holder:
+    def __init__(self, kept):
+        self.kept = kept
+    def is_odd(self):
+        return odd(self.kept)
+
+class Inner:
+    def forward(self, t):
+        return t.mean() > 0
+
 class ModelNew:
     def forward(self, x, n):
         a = x.flatten()
         b = a[:3].tolist()
         shape = x.shape
+        self.inner = Inner()
+        self.seen = x
+        flag = False
+        if x[1] < 0:
+            flag = True
+        box = {{}}
+        box["x"] = x
+        first = torch.zeros(1)
+        first.copy_(x[0])
         return {0}
+    @property
+    def odd_now(self):
+        return odd(self.seen)
 """
 
 
@@ -46,6 +77,14 @@ def reads(expression: str) -> bool:
         "np.any(a.numpy() > 0)",
         "[1 for value in b if value > 2]",
         "n > 1 and x.max() > 1",
+        "odd(x)",
+        "later(t=x)",
+        "Holder(x).is_odd()",
+        "self.inner(x)",
+        "self.odd_now",
+        "flag",
+        "box['x'][0] > 3",
+        "first > 3",
         "len([1]) > 2 or bool((x == 0).any())",
     ],
 )
@@ -64,7 +103,8 @@ def test_numbers_are_read(expression: str) -> None:
         "x is not None",
         "isinstance(x, torch.Tensor)",
         "x.data_ptr() % 16 == 0",
-        "odd(x)",
+        "odd(n)",
+        "wide(x)",
         "ext.f(x)",
         "(n > 2 and torch.relu(x)) or ext.f(x)",
     ],

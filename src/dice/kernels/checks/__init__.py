@@ -23,6 +23,7 @@ from dice.kernels.checks.cuda_kernels import (
     library_calls,
     line_of,
 )
+from dice.kernels.checks.cuda_numbers_read import readers
 from dice.kernels.checks.cuda_rules import cuda_findings
 from dice.kernels.checks.dynamic import dynamic_findings
 from dice.kernels.checks.finding import finding, one_of_each
@@ -78,7 +79,7 @@ def static_findings(
         *tampering_findings(source, seen),
         *timing_findings(source, seen),
         *answer_findings(source, reference),
-        *circumstance_findings(source, reference),
+        *circumstance_findings(source, reference, {name for unit in units for name in readers(unit)}),
         *host_array_findings(source, reference, seen),
         *(() if reference is None else precision_findings(source, reference, seen)),
         *(item for unit in units for item in cuda_findings(unit, seen, problem_is_narrow=narrow, spared=spared)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -29,6 +30,8 @@ _SIEVES = {
 _COUNTED = words("range repeat islice")
 """Functions whose result is as long as an argument says."""
 _FAR = 6
+_MOST = 100
+"""Values of a name that are looked at."""
 _LEAVES = ast.Return | ast.Raise
 
 
@@ -106,6 +109,7 @@ class WorkOf:
         self._behind: dict[ast.AST, Work | None] = {}
         self._ways: dict[Outcomes, Set[Work]] = {}
         self._only_launch: dict[Outcomes, bool] = {}
+        self._in_order: dict[str, Sequence[ast.expr]] = {}
         self._tables: dict[tuple[str, Work | None], Sequence[Outcomes]] = {}
 
     def of(self, block: Iterable[ast.AST]) -> Work:
@@ -122,6 +126,40 @@ class WorkOf:
             ways = {self._way(block, outcomes.behind) for block in outcomes.blocks}
             self._ways[outcomes] = {way for way in ways if way is not None}
         return self._ways[outcomes]
+
+    def are_both(self, outcomes: Outcomes) -> bool:
+        """Whether some outcome launches kernels, or names a function that does, and another one has only PyTorch's."""
+        return is_between_both(self.ways(outcomes)) or self.name_both(outcomes)
+
+    def name_both(self, outcomes: Outcomes) -> bool:
+        """Whether outcomes leave one name to a function that launches and to one of PyTorch's: `run = torch.relu`."""
+        named = [dict(self._functions(block)) for block in outcomes.blocks]
+        for name in {name for each in named for name in each}:
+            left = {each.get(name) or self._before(name, outcomes.behind) for each in named}
+            if is_between_both({self.of([value]) for value in left if value is not None}):
+                return True
+        return False
+
+    def _before(self, name: str, statement: ast.stmt | None) -> ast.expr | None:
+        """The function that a name has when a statement begins: the last it was given in the blocks around."""
+        if statement is None:
+            return None
+        around = {*self._source.ancestors(statement)}
+        if name not in self._in_order:
+            self._in_order[name] = sorted(self._source.values(name), key=lambda value: value.lineno)
+        values = self._in_order[name]
+        end = bisect_left(values, statement.lineno, key=lambda value: value.lineno)
+        for value in reversed(values[max(0, end - _MOST) : end]):
+            given = self._source.parent(value)
+            if isinstance(given, ast.Assign) and self._source.parent(given) in around and _is_function(value):
+                return value
+        return None
+
+    def _functions(self, block: Iterable[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
+        """Names that a block gives to functions that work."""
+        for node in block:
+            if isinstance(node, ast.Assign) and _is_function(node.value) and any(self.of([node.value])):
+                yield from ((name, node.value) for name in map(identifier_of, node.targets) if name)
 
     def only_launch(self, outcomes: Outcomes) -> bool:
         """Whether no outcome computes with PyTorch, and none leaves the function without an extension."""
@@ -161,6 +199,11 @@ class WorkOf:
             rest = None if rest is None or isinstance(each, ast.Raise) else self.of([each]) | rest
             self._behind[each] = rest
         return rest
+
+
+def _is_function(value: ast.expr) -> bool:
+    """Whether it names a function, or is one, and calls none."""
+    return isinstance(value, ast.Name | ast.Attribute | ast.Lambda)
 
 
 @functools.lru_cache(maxsize=8)
@@ -205,6 +248,8 @@ def _of_expression(source: PythonSource, node: ast.AST) -> Iterator[Choice]:
             for part in node.generators:
                 counted = [part.iter] if _is_counted(source, part.iter) else []
                 yield from (Choice(node, [condition], outcomes) for condition in [*part.ifs, *counted])
+        case ast.Set(elts=[_, _, *_] as elements):  # whose order may pick one of them
+            yield Choice(node, [node], Outcomes([[element] for element in elements]))
         case ast.Subscript(ctx=ast.Load()):
             yield from (Choice(node, [node.slice], table) for table in _tables(source, node.value, None))
         case ast.Call(func=ast.Attribute(value=value, attr=name), args=[key, *others]) if name in _LOOKUPS:

@@ -19,6 +19,7 @@ from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import forward_parameters
 from dice.kernels.checks.made_from import made_from
 from dice.kernels.checks.numbers_read import NumbersRead, tensors_given
+from dice.kernels.checks.per_process import per_process
 from dice.kernels.checks.python_names import identifier_of, identifiers
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.sensitive import STDLIB
@@ -97,11 +98,15 @@ _GROWING = words("append extend add insert update pop popleft popitem remove cle
 _FAR = 6
 
 
-def circumstance_findings(source: PythonSource, reference: PythonSource | None) -> list[Finding]:
+def circumstance_findings(
+    source: PythonSource, reference: PythonSource | None, readers: Set[str] = frozenset()
+) -> list[Finding]:
     """`environment_sniffing` and `call_counting`, with the first choice in forward between kernels and none, unless the
     reference makes such choices, too. The same, and `input_sniffing`, with one between kernels and PyTorch by where an
-    input lies, and by the content of a tensor."""
-    return one_of_each(finding(name, "static", source.line(node)) for name, node in _choices_of_work(source, reference))
+    input lies, and by the content of a tensor. readers: functions of C++ that read a tensor's numbers and return one."""
+    return one_of_each(
+        finding(name, "static", source.line(node)) for name, node in _choices_of_work(source, reference, readers)
+    )
 
 
 @functools.lru_cache(maxsize=8)
@@ -113,32 +118,35 @@ def chooses_by_content(source: PythonSource) -> bool:
     )
 
 
-def _choices_by_numbers(source: PythonSource, reference: PythonSource | None) -> Iterator[ast.AST]:
+def _choices_by_numbers(source: PythonSource, reference: PythonSource | None, readers: Set[str]) -> Iterator[ast.AST]:
     """Choices between kernels and PyTorch by numbers of an input, however they are read."""
-    numbers, work = NumbersRead(source, tensors_given(source, reference)), work_of(source)
+    numbers, work = NumbersRead(source, tensors_given(source, reference), readers), work_of(source)
     for choice in choices(source, source.in_forward):
-        if any(map(numbers.by, choice.conditions)) and is_between_both(work.ways(choice.outcomes)):
+        if any(map(numbers.by, choice.conditions)) and work.are_both(choice.outcomes):
             yield choice.node
 
 
-def _choices_of_work(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST]]:
+def _choices_of_work(
+    source: PythonSource, reference: PythonSource | None, readers: Set[str]
+) -> Iterator[tuple[str, ast.AST]]:
     work = work_of(source)
     for name, tells in (("environment_sniffing", _circumstance), ("call_counting", _count)):
         if reference is not None and next(_asked(reference, tells(reference)), None) is not None:
             continue
         for choice in _asked(source, tells(source)):
             done = work.ways(choice.outcomes)
-            if len(done) > 1 and not (_checks(source, choice.node) and not any(each.launches for each in done)):
+            only_checks = _checks(source, choice.node) and not any(each.launches for each in done)
+            if (len(done) > 1 and not only_checks) or work.name_both(choice.outcomes):
                 yield name, choice.node
     for name, tells in (("input_sniffing", _content), ("environment_sniffing", _address)):
         if reference is not None and next(_asked(reference, tells(reference)), None) is not None:
             continue
         for choice in _asked(source, tells(source)):
-            if is_between_both(work.ways(choice.outcomes)):
+            if work.are_both(choice.outcomes):
                 yield name, choice.node
 
     if reference is not None and not chooses_by_content(reference):
-        yield from (("input_sniffing", node) for node in _choices_by_numbers(source, reference))
+        yield from (("input_sniffing", node) for node in _choices_by_numbers(source, reference, readers))
 
     if reference is None or not any(map(_own_business(reference), reference.in_forward)):
         yield from (("environment_sniffing", node) for node in _told_to_kernels(source))
@@ -262,13 +270,14 @@ def _returned(source: PythonSource, name: str) -> Iterator[ast.expr]:
 def _circumstance(source: PythonSource, but_for: tuple[str, ...] = ()) -> Tells:
     """Whether a node asks for a circumstance, `but_for` those with these names."""
     of_inputs, forward = source.mentioning(forward_parameters(source)), source.in_forward
+    of_the_process = per_process(source)
 
     def tells(node: ast.AST) -> bool:
         if isinstance(node, ast.Name) and node.id in _OF_THE_PROCESS and not isinstance(source.parent(node), ast.Raise):
             return True
         if isinstance(node, ast.ExceptHandler) and _falls(source, node):
             return True
-        if _is_of_the_process(node):
+        if node in of_the_process:
             return True
         if identifier_of(node) in _HISTORY:
             return node in of_inputs
@@ -278,13 +287,6 @@ def _circumstance(source: PythonSource, but_for: tuple[str, ...] = ()) -> Tells:
         )
 
     return tells
-
-
-def _is_of_the_process(node: ast.AST) -> bool:
-    """Whether it is a number that is another one in each process: `hash("word")`, `id(object())`."""
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("hash", "id")):
-        return False
-    return not identifiers(part for given in node.args for part in ast.walk(given)) - {"object"}
 
 
 def _falls(source: PythonSource, handler: ast.ExceptHandler) -> bool:

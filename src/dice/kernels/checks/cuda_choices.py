@@ -3,19 +3,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from dice.kernels.checks.choices import Work, is_between_both
-from dice.kernels.checks.cuda_circumstances import branches, condition_end, told
+from dice.kernels.checks.cuda_circumstances import Tells, branches, condition_end, told
+from dice.kernels.checks.cuda_numbers_read import OWNERS, copied, pointers_of, reads
 from dice.kernels.checks.workload import is_work
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.lexer import Token, partner, words
 
-_READS = words("item equal allclose is_nonzero")
-"""Methods and functions of PyTorch's that bring what values say to the host."""
-_POINTERS = words("data_ptr const_data_ptr")
-_OWNERS = words("at torch F functional native cpu cuda")
 _LAUNCHERS = words("<<< cudaLaunchKernel cudaLaunchKernelEx cudaLaunchCooperativeKernel cudaGraphLaunch")
 _AMBIGUOUS = words("size stride data ptr sum add min max index sort any all")
 """Methods of other types as well: no proof that PyTorch computes."""
@@ -32,15 +30,16 @@ _MOST = 100
 def choices_by_content(source: CudaSource) -> Iterator[Token]:
     """The `if` and `?` of host functions with a way that launches kernels and one where only PyTorch computes, by values of a
     tensor."""
-    hosts = {
-        function.name: source.body(function) for function in source.outer_functions if source.runs_on_host(function)
-    }
+    functions = {function.name: function for function in source.outer_functions if source.runs_on_host(function)}
+    hosts = {name: source.body(function) for name, function in functions.items()}
+    pointers = {name: pointers_of(body, functions[name]) for name, body in hosts.items()}
     known = _known(hosts)
-    reading = {name for name, body in hosts.items() if _reads(body, set()) and not known[name].launches}
-    for body in hosts.values():
-        names = told(body, reading | _copied(body), _reads)
+    reading = {name for name, body in hosts.items() if reads(body, set(), pointers[name]) and not known[name].launches}
+    for name, body in hosts.items():
+        tells = functools.partial(reads, pointers=pointers[name])
+        names = told(body, reading | copied(body), tells)
         ends = [index for index, token in enumerate(body) if token.text == ";"]
-        asking = (index for index in range(len(body)) if _condition(body, index, names))
+        asking = (index for index in range(len(body)) if _condition(body, index, names, tells))
         for index in islice(asking, _MOST):
             if is_between_both({_work(way, known) for way in _ways(body, index, ends)}):
                 yield body[index]
@@ -70,54 +69,22 @@ def _work(tokens: Sequence[Token], known: Mapping[str, Work]) -> Work:
             own = known.get(token.text, Work())
             launches, computes = launches or own.launches, computes or own.computes
         elif joint == "::":
-            computes |= owner in _OWNERS and is_work(token.text)
+            computes |= owner in OWNERS and is_work(token.text)
         else:
             computes |= called and is_work(token.text) and token.text not in _AMBIGUOUS
     return Work(launches, computes)
 
 
-def _reads(tokens: Sequence[Token], names: set[str]) -> bool:
-    texts = [token.text for token in tokens]
-    for index, token in enumerate(tokens):
-        if token.kind != "identifier":
-            continue
-        owner, joint = ["", "", *texts[max(0, index - 2) : index]][-2:]
-        if token.text in names and joint not in (".", "->"):
-            return True
-        of_pytorch = joint in (".", "->") or (joint == "::" and owner in _OWNERS)
-        if token.text in _READS and texts[index + 1 : index + 2] in (["<"], ["("]) and of_pytorch:
-            return True
-        if token.text in _POINTERS and _is_indexed(texts[index : index + 9]):
-            return True
-    return False
-
-
-def _is_indexed(texts: list[str]) -> bool:
-    """Whether tokens begin with `data_ptr<float>()[`: one number, read by the host."""
-    return ")" in texts and texts[texts.index(")") + 1 :][:1] == ["["]
-
-
-def _copied(body: Sequence[Token]) -> set[str]:
-    """Variables that a copy from the device fills: `cudaMemcpy(&first, x.data_ptr(), 4, cudaMemcpyDeviceToHost)`."""
-    texts = [token.text for token in body]
-    copies = (index for index, text in enumerate(texts) if text in ("cudaMemcpy", "cudaMemcpyAsync"))
-    return {
-        texts[index + 3]
-        for index in copies
-        if texts[index + 1 : index + 3] == ["(", "&"] and "cudaMemcpyDeviceToHost" in texts[index : index + 60]
-    }
-
-
-def _condition(body: list[Token], index: int, names: set[str]) -> bool:
+def _condition(body: list[Token], index: int, names: set[str], tells: Tells) -> bool:
     """Whether a choice stands at `index` that is made by values of a tensor."""
     if body[index].text == "?":
         begin = index
         while begin and index - begin < _FAR and body[begin - 1].text not in _BEFORE:
             begin -= 1
-        return _reads(body[begin:index], names)
+        return tells(body[begin:index], names)
     closing = partner(body, index + 1) if [item.text for item in body[index : index + 2]] == ["switch", "("] else None
     closing = closing or condition_end(body, index)
-    return closing is not None and _reads(body[index + 2 : closing], names)
+    return closing is not None and tells(body[index + 2 : closing], names)
 
 
 def _ways(body: list[Token], index: int, ends: list[int]) -> Iterator[list[Token]]:

@@ -11,7 +11,7 @@ from dice.kernels.checks.sensitive import IMPORTS
 from dice.kernels.checks.steps import as_spelled_out
 from dice.kernels.checks.workload import (
     NO_MIXING,
-    least_contraction,
+    least_operators,
     moved_by,
     share_of_products,
     with_stand_ins,
@@ -32,8 +32,9 @@ from dice.kernels.timing import CLOCK_SLACK_MS, disagree
 
 _REMAINS = 0.95
 """Share of the reference's work done by PyTorch above which the candidate's kernels count as decoration."""
-_MOST_OF_A_PRODUCT = 0.8
-"""The same for products whose rest is less than any product of the reference: then none of them was replaced as a whole."""
+_MOST_OF_AN_OPERATOR = 0.8
+"""The same for products, scans and sorting where the rest is less than any such operator of the reference: then none of them
+was replaced as a whole."""
 _FLOOR_MARGIN = 0.8
 """A time below this share of the physical minimum is impossible."""
 
@@ -188,7 +189,7 @@ def _decoration(evidence: RunEvidence, has_fallback: bool) -> Iterator[Finding]:
     moved = not theirs and 0 < _REMAINS * moved_by(evidence.reference_ops) <= moved_by(evidence.candidate_ops)
     if ran and (theirs or moved) and traces is not None and traces.outcome == "right":
         yield _dynamic("identity_kernel", f"before a kernel made it, memory holds {traces.detail}")
-    least = least_contraction(evidence.reference_ops)
+    least = least_operators(evidence.reference_ops)
     done = with_stand_ins(mine, theirs)
     share = share_of_products(evidence.candidate_ops, evidence.reference_ops)
     done["contraction"] = max(done.get("contraction", 0), share * theirs.get("contraction", 0))
@@ -196,7 +197,7 @@ def _decoration(evidence: RunEvidence, has_fallback: bool) -> Iterator[Finding]:
         done[kind] = max(done.get(kind, 0), amount)
     remains = bool(theirs) and all(
         done.get(kind, 0) >= _REMAINS * amount
-        or (kind == "contraction" and amount - done.get(kind, 0) < min(least, (1 - _MOST_OF_A_PRODUCT) * amount))
+        or amount - done.get(kind, 0) < min(least.get(kind, 0), (1 - _MOST_OF_AN_OPERATOR) * amount)
         for kind, amount in theirs.items()
     )
     if ran and remains:

@@ -1,59 +1,75 @@
 """Conditions that are made from numbers of a tensor, in whatever way they read them.
 
 Nothing here lists what brings numbers to the host: `float(x[0])`, NumPy, `repr` and `torch.linalg.norm` are a few of the
-ways. Listed is what may be asked of a tensor without its numbers: kind, size and identity.
+ways. Listed is what may be asked of a tensor without its numbers: kind, size and identity. Numbers are followed as if a
+function of the file stood where it is called: into its parameters, through its variables, back by what it returns.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Set
+import functools
+from collections.abc import Iterable, Set
 
+from dice.kernels.checks.callees import Called, Place, callees_of, given, takers
 from dice.kernels.checks.choices import work_of
 from dice.kernels.checks.extensions import extension_names
 from dice.kernels.checks.inputs import SHAPE_ONLY, forward_parameters, made_inputs
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import words
-from dice.python_scope import bindings_of
+from dice.python_scope import Function, Scope, Scopes, bindings_of, parameters
 
 _OF_KINDS = SHAPE_ONLY | words(
     "is_floating_point is_complex is_sparse is_nested is_meta is_quantized is_inference is_leaf is_pinned is_conj is_neg "
     "grad_fn names itemsize nbytes storage_offset isinstance type len is_tensor hasattr getattr callable "
-    "has_torch_function has_torch_function_unary has_torch_function_variadic"
+    "has_torch_function has_torch_function_unary has_torch_function_variadic empty_like zeros_like ones_like full_like"
 )
 _OF_ADDRESSES = words("data_ptr id hash")
 """Judged by themselves: a kernel may ask how memory is aligned."""
 _OF_SIZE = ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.NotEq
 """Comparisons of what things hold; the others ask what they are."""
-_ROUNDS = 6
-"""Steps by which numbers are followed through variables."""
+_PROPERTIES = words("property cached_property")
+_ROUNDS = 12
+"""Steps by which numbers are followed through variables and functions."""
+
+_Variable = tuple[Scope | None, str]
+"""A name with the scope that it belongs to; an attribute of any object has None."""
 
 
 class NumbersRead:
-    """Which expressions of forward read numbers of `tensors`."""
+    """Which expressions of forward read numbers of `tensors`, parameters of forward's."""
 
-    def __init__(self, source: PythonSource, tensors: Set[str]) -> None:
-        self._source, self._names = source, set(tensors)
+    def __init__(self, source: PythonSource, tensors: Set[str], readers: Set[str] = frozenset()) -> None:
+        """readers: functions of C++ that read a tensor's numbers and return one."""
+        self._source, self._readers = source, readers
+        self._scopes = _scopes(source)
         self._of_extensions = source.mentioning(extension_names(source))
-        bound = [
-            (found.name, found.value)
-            for node in source.in_forward
-            for found in bindings_of(node)
-            if found.value is not None and not found.attribute
-        ]
+        functions = [node for node in source.in_forward if isinstance(node, Function | ast.Lambda)]
+        self._variables: set[_Variable] = {
+            (function, one.arg) for function in functions for one in parameters(function) if one.arg in tensors
+        }
+        self._callees = callees_of(source)
+        self._handed: dict[Called, set[Place]] = {}
+        """Places at which calls are given numbers."""
+        self._giving: set[ast.AST] = set()
+        """Functions of which the result is made from numbers."""
+        self._calls_giving: set[Called] = set()
+        self._properties: set[str] = set()
         for _ in range(_ROUNDS if tensors else 0):
-            more = {name for name, value in bound if name not in self._names and self.by(value)}
-            if not more:
+            known = len(self._variables) + len(self._giving)
+            for node in source.in_forward:
+                self._follow(node)
+            self._enter_functions()
+            if len(self._variables) + len(self._giving) == known:
                 break
-            self._names |= more
 
     def by(self, condition: ast.AST) -> bool:
         """Whether an expression does."""
         pending = [condition]
         while pending:
             node = pending.pop()
-            if isinstance(node, ast.Name) and node.id in self._names:
+            if self._holds(node):
                 return True
             if self._asks_for_less(node):
                 continue
@@ -65,9 +81,75 @@ class NumbersRead:
                 pending += ast.iter_child_nodes(node)
         return False
 
+    def _follow(self, node: ast.AST) -> None:
+        """Note what a statement or a call hands on."""
+        for found in bindings_of(node):
+            if found.value is not None and self.by(found.value):
+                self._add(None if found.attribute else self._owner(node, found.name), found.name)
+        match node:
+            case ast.Return(value=ast.expr() as value) if self.by(value) or self._is_under_numbers(node):
+                self._giving.add(self._scopes.scope_of[node])
+            case ast.Lambda(body=body) if self.by(body):
+                self._giving.add(node)
+            case ast.Assign(targets=targets, value=value):
+                constant = isinstance(value, ast.Constant) and self._is_under_numbers(node)
+                stored = [target for target in targets if constant or isinstance(target, ast.Subscript)]
+                if stored and (constant or self.by(value)):
+                    self._fill(stored)
+            case ast.Call():
+                self._follow_call(node)
+
+    def _follow_call(self, call: ast.Call) -> None:
+        handed = self._handed.setdefault(self._callees.of(call), set())
+        handed.update(place for argument, place in given(call) if place not in handed and self.by(argument))
+        self._fill(item.value for item in call.keywords if item.arg == "out" and any(map(self.by, call.args)))
+        discarded = isinstance(self._source.parent(call), ast.Expr) and call.func not in self._of_extensions
+        if discarded and isinstance(call.func, ast.Attribute) and any(map(self.by, call.args)):
+            self._fill([call.func.value])  # kept.append(x), first.copy_(x[0])
+
+    def _enter_functions(self) -> None:
+        """Hand on what calls are given to the functions that they run, and what these give to the calls."""
+        for called, places in self._handed.items():
+            for function in self._callees.functions(called):
+                self._variables.update((function, name) for place in places for name in takers(function, place))
+                if function in self._giving:
+                    self._calls_giving.add(called)
+        self._properties = {item.name for item in self._giving if isinstance(item, Function) and _is_property(item)}
+
+    def _fill(self, containers: Iterable[ast.expr]) -> None:
+        """Note that objects hold numbers."""
+        for container in containers:
+            while isinstance(container, ast.Subscript):
+                container = container.value
+            if isinstance(container, ast.Attribute):
+                self._add(None, container.attr)
+            elif isinstance(container, ast.Name) and container.id not in {"self", "cls", *self._source.aliases}:
+                self._add(self._owner(container, container.id), container.id)
+
+    def _add(self, owner: Scope | None, name: str) -> None:
+        self._variables.add((owner, name))
+
+    def _owner(self, node: ast.AST, name: str) -> Scope | None:
+        return self._scopes.owner(name, self._scopes.scope_of[node])
+
+    def _is_under_numbers(self, node: ast.AST) -> bool:
+        """Whether a statement stands directly under a condition by numbers."""
+        above = self._source.parent(node)
+        return isinstance(above, ast.If | ast.While) and self.by(above.test)
+
+    def _holds(self, node: ast.AST) -> bool:
+        """Whether it is a name of numbers, or a call that gives them whatever it is given."""
+        if isinstance(node, ast.Name):
+            return (self._owner(node, node.id), node.id) in self._variables
+        if isinstance(node, ast.Call):
+            return identifier_of(node.func) in self._readers or self._callees.of(node) in self._calls_giving
+        if not isinstance(node, ast.Attribute):
+            return False
+        return (None, node.attr) in self._variables or node.attr in self._properties
+
     def _asks_for_less(self, node: ast.AST) -> bool:
         """Whether it asks for kind, size, address or identity, or calls a function of the file or an extension, which are
-        read where they stand."""
+        judged by what they give."""
         if isinstance(node, ast.Compare):
             return not any(isinstance(item, _OF_SIZE) for item in node.ops)
         if not isinstance(node, ast.Call | ast.Attribute):
@@ -82,6 +164,15 @@ class NumbersRead:
         return not isinstance(part, ast.Compare | ast.UnaryOp | ast.comprehension) and any(
             work_of(self._source).of([part])
         )
+
+
+@functools.lru_cache(maxsize=8)
+def _scopes(source: PythonSource) -> Scopes:
+    return Scopes(source.tree)
+
+
+def _is_property(function: Function) -> bool:
+    return any(identifier_of(decorator) in _PROPERTIES for decorator in function.decorator_list)
 
 
 def tensors_given(source: PythonSource, reference: PythonSource | None) -> set[str]:

@@ -157,10 +157,17 @@ def is_work(name: str) -> bool:
     return bool(names & _WORK) or name.startswith(("linalg_", "_fft", "fft_"))
 
 
-def least_contraction(ops: dict[str, OpUse]) -> float:
-    """Elements of the smallest product, convolution or attention among the operators; 0 without one."""
-    found = [use.least or use.elements / use.count for name, use in ops.items() if is_contraction(name) and use.count]
-    return min(found, default=0.0)
+def least_operators(ops: dict[str, OpUse]) -> dict[str, float]:
+    """Elements of the smallest operator of each kind that an honest kernel takes over as a whole: products (convolutions and
+    attention too), scans, and what orders. No entry for a kind without one."""
+    found: dict[str, float] = {}
+    for qualified, use in ops.items():
+        kinds = {"contraction": is_contraction(qualified), "scan": own_name(qualified) in _SCAN}
+        kinds["ordering"] = own_name(qualified) in _ORDERING
+        for kind in (kind for kind, is_one in kinds.items() if is_one and use.count):
+            least = use.least or use.elements / use.count
+            found[kind] = min(found.get(kind, least), least)
+    return found
 
 
 def share_of_products(mine: dict[str, OpUse], theirs: dict[str, OpUse]) -> float:

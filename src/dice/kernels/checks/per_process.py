@@ -1,0 +1,122 @@
+"""What differs from process to process though nothing is asked: the hash of a word, the address of a new object, the order
+in which a set has words or functions. It follows the seed of the hash and where memory happens to lie."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Set
+
+from dice.kernels.checks.choices import work_of
+from dice.kernels.checks.python_names import identifier_of, identifiers
+from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.source.lexer import words
+from dice.python_scope import own_nodes
+
+_NUMBERS = words("hash id __hash__")
+_TEXTS = words("repr str ascii format")
+"""Functions that write an object's address, if it has no text of its own."""
+_IN_ORDER = words("iter next list tuple enumerate zip map filter reversed str repr format")
+_METHODS_IN_ORDER = words("pop join fromkeys extend format __iter__")
+_WITHOUT_ORDER = words("sorted set frozenset len sum min max any all Counter")
+_SETS = words("set frozenset")
+_SETS_OF_SETS = words("union intersection difference symmetric_difference copy")
+_FAR = 4
+"""Names and operations by which a set is followed."""
+
+
+def per_process(source: PythonSource) -> Set[ast.AST]:
+    """Expressions whose value is another one in each process."""
+    found = {node for node in source.nodes if _is_number(source, node)}
+    sets = [node for node in source.nodes if _is_set(source, node)]
+    return found | {use for node in sets for use in _uses(source, node) if _is_read_in_order(source, use)}
+
+
+def _is_number(source: PythonSource, node: ast.AST) -> bool:
+    """Whether it is a number or text of the process's own: `hash("word")`, `id(object())`, `max(words, key=hash)`."""
+    if isinstance(node, ast.Call):
+        name = identifier_of(node.func)
+        own = name in _NUMBERS and (isinstance(node.func, ast.Name) or name == "__hash__")
+        asked = [*node.args, *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
+        if own:
+            return not _names(asked)
+        return isinstance(node.func, ast.Name) and name in _TEXTS and _is_new_object(asked)
+    if not (isinstance(node, ast.Name) and node.id in _NUMBERS):
+        return False
+    above = source.parent(node)
+    above = source.parent(above) if isinstance(above, ast.keyword) else above
+    return isinstance(above, ast.Call) and above.func is not node and not _names(above.args)
+
+
+def _names(asked: Iterable[ast.AST]) -> set[str]:
+    return identifiers(part for given in asked for part in ast.walk(given)) - _NUMBERS - {"object"}
+
+
+def _is_new_object(asked: Iterable[ast.expr]) -> bool:
+    return any(isinstance(one, ast.Call) and identifier_of(one.func) == "object" for one in asked)
+
+
+def _is_set(source: PythonSource, node: ast.AST) -> bool:
+    """Whether it makes a set in which words are, or functions that work."""
+    match node:
+        case ast.Set(elts=elements):
+            held: list[ast.expr] = elements
+        case ast.SetComp(elt=element, generators=generators):
+            held = [element, *(each.iter for each in generators)]
+        case ast.Call(func=ast.Name(id=name), args=arguments) if name in _SETS:
+            held = arguments
+        case _:
+            return False
+    named = [value for each in held if isinstance(each, ast.Name) for value in source.values(each.id)[:_FAR]]
+    parts = (part for each in [*held, *named] for part in ast.walk(each))
+    is_worded = any(isinstance(part, ast.Constant) and isinstance(part.value, str | bytes) for part in parts)
+    return is_worded or any(work_of(source).of(held))
+
+
+def _uses(source: PythonSource, made: ast.AST) -> Iterator[ast.AST]:
+    """Where a set is used: itself, names that stand for it, and sets made from it."""
+    waiting: list[tuple[ast.AST, int]] = [(made, 0)]
+    seen = {made}
+    while waiting:
+        use, far = waiting.pop()
+        yield use
+        more: list[ast.AST] = []
+        match above := source.parent(use):
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.NamedExpr(target=ast.Name(id=name)):
+                more = [node for node in source.mentions(name) if isinstance(getattr(node, "ctx", None), ast.Load)]
+            case ast.Assign(targets=[ast.Attribute(attr=name)]):
+                more = [node for node in source.mentions(name) if isinstance(getattr(node, "ctx", None), ast.Load)]
+            case ast.BinOp():
+                more = [above]
+            case ast.Attribute(attr=name) if name in _SETS_OF_SETS:
+                more = [each for each in [source.parent(above)] if each is not None]
+        fresh = [node for node in more if node not in seen] if far < _FAR else []
+        seen.update(fresh)
+        waiting += [(node, far + 1) for node in fresh]
+
+
+def _is_read_in_order(source: PythonSource, use: ast.AST) -> bool:
+    """Whether the order of a set decides what an expression or a statement around it has."""
+    above = source.parent(use)
+    match above:
+        case ast.Call(func=function) if function is not use:
+            name = identifier_of(function)
+            named = name in _IN_ORDER if isinstance(function, ast.Name) else name in _METHODS_IN_ORDER
+            return named and not _is_put_in_order(source, above)
+        case ast.Attribute(attr=name):
+            return name in _METHODS_IN_ORDER
+        case ast.Starred():
+            return not isinstance(source.parent(above), ast.Set)
+        case ast.For(iter=iterable, body=body) if iterable is use:
+            return any(isinstance(node, ast.Break | ast.Return) for node in own_nodes(body))
+        case ast.comprehension(iter=iterable) if iterable is use:
+            around = source.parent(above)
+            return not isinstance(around, ast.SetComp) and not _is_put_in_order(source, around)
+        case ast.Assign(targets=[ast.Tuple() | ast.List()]):
+            return True
+    return isinstance(above, ast.FormattedValue)
+
+
+def _is_put_in_order(source: PythonSource, node: ast.AST | None) -> bool:
+    """Whether it is only handed to what gives the same in any order: `sorted(list(names))`."""
+    above = source.parent(node) if node is not None else None
+    return isinstance(above, ast.Call) and above.func is not node and identifier_of(above.func) in _WITHOUT_ORDER
