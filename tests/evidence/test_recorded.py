@@ -65,7 +65,7 @@ def test_every_report_comes_out_again_byte_for_byte(study, clone, capsys):
 def test_the_folder_has_the_evidence_and_leaves_weights_and_data_out(study):
     kept = read_record(study / FOLDER).files
     out = {path for path, one in kept.items() if one.left_out}
-    weights = {f"results/{place}/8B-{unit}/model.safetensors" for place in ("models",) for unit in ("base", "dice")}
+    weights = {f"results/models/8B-{unit}/model.safetensors" for unit in ("base", "dice")}
     assert out == {"results/data/pairs.jsonl", *weights}
     assert not list((study / FOLDER).rglob("*.safetensors"))
     for path, one in kept.items():
@@ -236,6 +236,7 @@ def test_what_was_left_out_may_come_back_but_not_as_another_file(study, remade):
     assert f"  changed: {weights}" in lines
     (REMADE / "results/verdicts/8B-dice/seed0.jsonl").unlink()
     lines, good = audit(str(REMADE / "results/table1.csv"), CELL)
+    assert not good
     assert "results/verdicts/8B-dice/seed0.jsonl: gone" in lines
 
 

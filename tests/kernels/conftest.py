@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cpu_fixtures import Load, loaded
 from execution import NoBuilder
 from waiting import PATIENCE_S
 
@@ -57,6 +58,12 @@ def cuda_toolchain(build_folder: Path) -> Toolchain:
 def cpu_builder(build_folder: Path) -> Builder:
     """Builds for the CPU, with the cache of all tests."""
     return Builder(build_folder, "cpu")
+
+
+@pytest.fixture(scope="session")
+def load(cpu_builder: Builder) -> Load:
+    """Builds and loads a source of tests/kernels/cpu/fixtures by its name."""
+    return lambda name: loaded(cpu_builder, name)
 
 
 @pytest.fixture(scope="session")

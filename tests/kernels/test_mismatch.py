@@ -43,6 +43,8 @@ def test_outputs_of_another_structure_are_another_status() -> None:
         assert locate(expected, got, "strict") is None
     for got in ((right + 9).double(), right.reshape(3, 2) + 9):
         assert locate(right, got, "strict") is None
+    for expected, got in (([right], [right, right + 9]), ([right, right + 9], [right])):
+        assert locate(expected, got, "strict") is None
     longer = locate([right], [right + 9, right + 9], "strict")
     assert longer is not None
     assert longer.where == "output[0]"

@@ -1,4 +1,4 @@
-"""What the tests of `dice ask` ask: prompts with a number, and the stage's settings."""
+"""What the tests of `dice ask` ask and read: prompts with a number, the stage's settings, lines of files."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ def prompts(folder: Path, number: int) -> list[PromptRow]:
     ]
     write_jsonl(folder / "prompts.jsonl", rows)
     return rows
+
+
+def lines(path: Path) -> list[str]:
+    """Of a file that need not be there yet."""
+    return path.read_text().splitlines() if path.exists() else []
 
 
 def number_of(body: dict) -> int:

@@ -7,11 +7,10 @@ import os
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import anyio
 import pytest
-from asking import FENCE, KEY, PRICES, VARIABLE, asked, number_of, prompts, spec
+from asking import FENCE, KEY, PRICES, VARIABLE, asked, lines, number_of, prompts, spec
 from chat_server import Reply, completion, serving
 from waiting import wait_for
 
@@ -26,10 +25,6 @@ from dice.servers.client import Client
 @pytest.fixture(autouse=True)
 def key(monkeypatch):
     monkeypatch.setenv(VARIABLE, KEY)
-
-
-def lines(path: Path) -> list[str]:
-    return path.read_text().splitlines() if path.exists() else []
 
 
 def test_each_answer_is_paid_once_through_errors_and_a_kill(tmp_path):

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from asking import lines, prompts
 from chat_server import __file__ as stand_in
-from test_ask import lines, prompts
 from waiting import is_gone, wait_for
 
 from dice.config import parse_config

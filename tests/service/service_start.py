@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import httpx2
@@ -34,6 +35,15 @@ def candidate(code: str, problem: str = "square", **more) -> Candidate:
 
 def submission(*codes: str, priority: int = 0) -> Submission:
     return Submission(candidates=[candidate(code) for code in codes], priority=priority)
+
+
+def run(test: Callable[[], Awaitable[None]]) -> None:
+    """The asynchronous body of a test."""
+
+    async def whole() -> None:
+        await test()
+
+    asyncio.run(whole())
 
 
 class Ordered:
@@ -70,7 +80,7 @@ def scripted_pool(folder, *_) -> Iterator[Pool]:
 
 
 @contextlib.asynccontextmanager
-async def service(folder: Path, monkeypatch=None, tokens: str = "", **settings) -> AsyncIterator[Dispatcher]:
+async def service(folder: Path, monkeypatch=None, **settings) -> AsyncIterator[Dispatcher]:
     """A dispatcher on `folder`. With `monkeypatch` its pool runs; without, jobs wait for ever."""
     config = ServeConfig(state=str(folder / "state"), backend="cpu", **settings)
     with job_journal(config.state, "identity", config.keep_verdicts) as journal:

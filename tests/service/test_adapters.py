@@ -10,7 +10,7 @@ import inspect
 from types import SimpleNamespace
 
 import pytest
-from service_start import PROBLEMS, http, service, transport
+from service_start import PROBLEMS, http, run, service, transport
 from verdicts import verdict
 
 from dice.errors import HarnessError
@@ -18,10 +18,6 @@ from dice.service.adapters import trl, verl
 from dice.service.adapters.kernelgym import result
 from dice.service.adapters.reward import reward
 from dice.service.client import AsyncClient
-
-
-def run(test):
-    return asyncio.run(test())
 
 
 def answer(code: str) -> str:

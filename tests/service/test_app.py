@@ -6,7 +6,7 @@ import asyncio
 import json
 
 import pytest
-from service_start import candidate, ended, http, service, submission
+from service_start import candidate, ended, http, run, service, submission
 from verdicts import verdict
 
 from dice.errors import HarnessError
@@ -15,11 +15,6 @@ from dice.service.journal import Finished, job_journal
 
 TOKENS = "ann=0123456789abcdef,bob=fedcba9876543210"
 ANN, BOB = ({"Authorization": f"Bearer {part.partition('=')[2]}"} for part in TOKENS.split(","))
-
-
-def run(test, *arguments):
-    """Run an asynchronous test."""
-    return asyncio.run(test(*arguments))
 
 
 def body(*codes: str, **more) -> dict:

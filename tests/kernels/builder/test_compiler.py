@@ -104,15 +104,19 @@ def test_files_are_bounded(shell: Shell, tmp_path: Path) -> None:
 
 
 def test_memory_is_bounded_and_told_from_other_failures(jail: ToolJail, tmp_path: Path) -> None:
-    (tmp_path / "huge.cpp").write_text("template<int N> struct A { A<N-1> a; char c[1000]; };\n#error 'not memory'\n")
-    plain = jail.run(["g++", "-c", "huge.cpp"], tmp_path, ToolLimits())
+    (tmp_path / "wrong.cpp").write_text("#error 'not memory'\n")
+    plain = jail.run(["g++", "-c", "wrong.cpp"], tmp_path, ToolLimits())
     assert not plain.ok
     assert not plain.out_of_memory
     take = [sys.executable, "-c", "x = bytearray(2 << 30)"]
     assert jail.run(take, tmp_path, ToolLimits(memory_gib=16)).ok
     assert "MemoryError" in jail.run(take, tmp_path, ToolLimits(memory_gib=1)).output
-    done = jail.run(["g++", "-c", "huge.cpp"], tmp_path, ToolLimits(memory_gib=0.02))
+    (tmp_path / "many.cpp").write_text("".join(f"int a{i};" for i in range(200_000)))
+    command = ["g++", "-fsyntax-only", "many.cpp"]
+    assert jail.run(command, tmp_path, ToolLimits()).ok
+    done = jail.run(command, tmp_path, ToolLimits(memory_gib=0.15))  # it starts, and cannot end
     assert not done.ok
+    assert done.out_of_memory
 
 
 @pytest.mark.parametrize(

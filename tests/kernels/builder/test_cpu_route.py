@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from cpu_fixtures import Load
 from execution import job
 from extension_samples import BUILT, REFUSED
 
@@ -29,31 +29,9 @@ from dice.kernels.records.job import Judging
 from dice.kernels.sandbox.launch_ledger import PAGE_BYTES, LaunchLedger
 from dice.kernels.sandbox.linux import map_shared
 
-FIXTURES = Path(__file__).parents[1] / "cpu" / "fixtures"
-_FUNCTION = re.compile(r"^((?:torch::Tensor|std::vector<[\w:]+>|void|int64_t) (\w+)\([^)]*\)) *\{", re.MULTILINE)
-Load = Callable[[str], ModuleType]
-
 
 def build(cpu_builder: Builder, arguments: dict[str, Any], **more: Any) -> BuildResult:
     return cpu_builder.build(load_inline(name="sample", **arguments), **more)
-
-
-@pytest.fixture(scope="session")
-def load(cpu_builder: Builder) -> Load:
-    """The module of a file in cpu_fixtures, all of its functions bound."""
-
-    def module(name: str) -> ModuleType:
-        source = (FIXTURES / f"{name}.cu").read_text()
-        found = [match.groups() for match in _FUNCTION.finditer(source)]
-        prototypes = "".join(f"{prototype};\n" for prototype, _ in found)
-        arguments = {"cpp_sources": prototypes, "cuda_sources": source, "functions": [name for _, name in found]}
-        result = build(cpu_builder, arguments)
-        assert result.status == "built", result.message
-        loaded = load_extension(result.path or "", name)
-        assert isinstance(loaded, ModuleType)
-        return loaded
-
-    return module
 
 
 @pytest.fixture(scope="session")
@@ -69,11 +47,6 @@ def warps(load: Load) -> ModuleType:
 @pytest.fixture(scope="session")
 def libraries(load: Load) -> ModuleType:
     return load("libraries")
-
-
-@pytest.fixture(scope="session")
-def blas(load: Load) -> ModuleType:
-    return load("blas")
 
 
 @pytest.fixture(scope="session")
@@ -284,134 +257,11 @@ def test_cublas(libraries: ModuleType, dtype: torch.dtype, transposed: bool) -> 
     close(ours, 1.5 * (a.double() @ b.double()) + 0.25 * c.double(), 2e-2 if dtype == torch.half else 1e-5)
 
 
-def taken(x: torch.Tensor, n: int, step: int) -> torch.Tensor:
-    """The vector that BLAS reads with an increment: of a negative one, from the last element on."""
-    return x[[(i if step > 0 else i - n + 1) * step for i in range(n)]]
-
-
-def put(x: torch.Tensor, step: int, values: torch.Tensor) -> torch.Tensor:
-    """`x` with a vector written as BLAS does."""
-    new, n = x.clone(), len(values)
-    new[[(i if step > 0 else i - n + 1) * step for i in range(n)]] = values
-    return new
-
-
-def matrix(a: torch.Tensor, leading: int, rows: int, columns: int, first: int = 0) -> torch.Tensor:
-    """A column-major matrix in memory."""
-    return torch.as_strided(a, (rows, columns), (1, leading), first)
-
-
-@pytest.mark.parametrize(("n", "incx", "incy"), [*itertools.product((0, 1, 5), (1, 2, -1, -3), (1, -2))])
-def test_vectors_of_every_increment(blas: ModuleType, n: int, incx: int, incy: int) -> None:
-    x, y = torch.randn(2, 20, dtype=torch.double)
-    left, right = taken(x, n, incx), taken(y, n, incy)
-    added, copied, first, second, dot = blas.vectors(x, y, n, incx, incy)
-    close(added, put(y, incy, right + 2 * left))
-    close(copied, put(y, incy, left))
-    close(first, put(x, incx, right))
-    close(second, put(y, incy, left))
-    close(dot, (left * right).sum()[None])
-    scaled, found = blas.sizes(x, n, incx)
-    if not n or incx < 0:  # these take no negative increments, and say 0
-        assert torch.equal(scaled, x)
-        assert found.tolist() == [0, 0, 0, 0]
-        return
-    close(scaled, put(x, incx, 2 * left))
-    close(found, torch.stack([left.norm(), left.abs().sum(), left.abs().argmax() + 1, left.abs().argmin() + 1]))
-
-
-@pytest.mark.parametrize(
-    ("transposed", "incx", "incy", "beta"), [*itertools.product((False, True), (1, -2), (1, -3), (0.0, 0.5))]
-)
-def test_matrices_and_vectors_of_every_increment(
-    blas: ModuleType, transposed: bool, incx: int, incy: int, beta: float
-) -> None:
-    m, n, lda = 3, 5, 4
-    a, x, y = torch.randn(lda * n, dtype=torch.double), *torch.randn(2, 20, dtype=torch.double)
-    whole = matrix(a, lda, m, n)
-    rows, columns = (n, m) if transposed else (m, n)
-    right, left = taken(x, columns, incx), taken(y, rows, incy)
-    start = y if beta else torch.full_like(y, math.nan)  # is not read
-    found = blas.matrix_and_vectors(a, lda, transposed, m, n, x, incx, start, incy, 2.0, beta)
-    product = 2 * ((whole.T if transposed else whole) @ right) + beta * left
-    torch.testing.assert_close(found[0], put(start, incy, product), equal_nan=True)
-    assert found[-1].tolist() == [0, 0]
-    if beta:
-        u, v = (right, left) if transposed else (left, right)
-        close(matrix(found[1], lda, m, n), whole + 2 * torch.outer(u, v))
-        close(matrix(found[2], lda, m, n), whole * u[:, None])
-        close(matrix(found[3], lda, m, n), whole * v)
-    refused = blas.matrix_and_vectors(a, m - 1, transposed, m, n, x, incx, y, incy, 2.0, beta)
-    assert refused[-1].tolist() == [7, 7], "CUBLAS_STATUS_INVALID_VALUE"
-
-
-COMPUTE_32F, COMPUTE_64F, COMPUTE_32I, R_32F, R_32I = 68, 70, 72, 0, 10
-
-
-@pytest.mark.parametrize(
-    ("of", "to", "compute"),
-    [
-        (torch.float32, torch.float32, COMPUTE_32F),
-        (torch.float32, torch.float32, R_32F),
-        (torch.float64, torch.float64, COMPUTE_64F),
-        (torch.half, torch.float32, COMPUTE_32F),
-        (torch.bfloat16, torch.bfloat16, COMPUTE_32F),
-        (torch.int8, torch.int32, COMPUTE_32I),
-        (torch.int8, torch.int32, R_32I),
-        (torch.int8, torch.float32, COMPUTE_32F),
-    ],
-)
-def test_products_of_every_type(blas: ModuleType, of: torch.dtype, to: torch.dtype, compute: int) -> None:
-    for ta, tb, beta, batches, k in itertools.product((False, True), (False, True), (0, 1), (1, 3), (0, 5, 2048)):
-        m, n, pad = 3, 4, 2
-        (ra, ca), (rb, cb) = ((k, m) if ta else (m, k)), ((n, k) if tb else (k, n))
-        lda, ldb, ldc = ra + pad, rb + pad, m + pad
-        drawn = (torch.randint(90, 127, (batches, size)) for size in (lda * max(ca, 1), ldb * max(cb, 1), ldc * n))
-        scale = 1 if of == torch.int8 else 1 / 128
-        a, b, c = (scale * each for each in drawn)
-        a, b, c = a.to(of), b.to(of), (c + 0.5).to(to)
-        ours = blas.products(a, lda, ta, b, ldb, tb, c, ldc, m, n, k, batches, 1.0, beta, compute)
-        for i in range(batches):
-            left, right = matrix(a, lda, ra, ca, i * a.shape[1]), matrix(b, ldb, rb, cb, i * b.shape[1])
-            left, right = (left.T if ta else left).double(), (right.T if tb else right).double()
-            expected = left @ right + beta * matrix(c, ldc, m, n, i * c.shape[1]).double()
-            close(matrix(ours, ldc, m, n, i * c.shape[1]), expected.to(to), 1e-2 if to == torch.bfloat16 else 1e-4)
-            if to == torch.int32:
-                assert torch.equal(matrix(ours, ldc, m, n, i * c.shape[1]).double(), expected)
-
-
-@pytest.mark.parametrize(
-    ("left", "lower", "transposed", "unit"),
-    [*itertools.product((False, True), repeat=4)],
-)
-def test_triangles_and_symmetric_matrices(
-    blas: ModuleType, left: bool, lower: bool, transposed: bool, unit: bool
-) -> None:
-    m, n, pad, alpha, beta = 4, 3, 2, 2.0, 0.5
-    order = m if left else n
-    lda, ldb, ldc = order + pad, m + pad, m + pad
-    a, b, c = (torch.randn(size, dtype=torch.double) for size in (lda * order, ldb * n, ldc * n))
-    whole, other, start = matrix(a, lda, order, order), matrix(b, ldb, m, n), matrix(c, ldc, m, n)
-    whole += 3 * torch.eye(order)
-    found = blas.special(a, lda, b, ldb, c, ldc, m, n, left, lower, transposed, unit, alpha, beta)
-    triangle = whole.tril() if lower else whole.triu()
-    symmetric = triangle + triangle.T - triangle.diag().diag()
-    close(matrix(found[0], ldc, m, n), alpha * (symmetric @ other if left else other @ symmetric) + beta * start)
-    if unit:
-        triangle = triangle.clone().fill_diagonal_(1)
-    inverse = (triangle.T if transposed else triangle).inverse()
-    close(matrix(found[1], ldb, m, n), alpha * (inverse @ other if left else other @ inverse))
-    square = alpha * (other @ other.T if left else other.T @ other) + beta * whole
-    of_result = torch.ones(order, order).tril().bool() if lower else torch.ones(order, order).triu().bool()
-    close(matrix(found[2], lda, order, order), torch.where(of_result, square, whole))
-    close(matrix(found[3], ldc, m, n), alpha * other + beta * start)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.half, torch.bfloat16, torch.int32])
-def test_cudnn_fills_a_tensor_with_a_value_of_its_type(blas: ModuleType, dtype: torch.dtype) -> None:
+def test_cudnn_fills_a_tensor_with_a_value_of_its_type(libraries: ModuleType, dtype: torch.dtype) -> None:
     value = torch.tensor([3, 7], dtype=dtype)
     assert torch.equal(
-        blas.filled(torch.zeros(2, 3, 2, 2, dtype=dtype), value), torch.full((2, 3, 2, 2), 3, dtype=dtype)
+        libraries.filled(torch.zeros(2, 3, 2, 2, dtype=dtype), value), torch.full((2, 3, 2, 2), 3, dtype=dtype)
     )
 
 

@@ -158,17 +158,24 @@ def test_a_ring_and_what_stays_or_jumps_is_left_alone() -> None:
     assert found(call, [own]) == []
 
 
-def test_objects_of_other_modules_are_not_looked_through() -> None:
-    class Other:
-        n = 0
+@pytest.mark.parametrize(("module", "looked_through"), [(__name__, True), ("another", False)])
+def test_objects_of_other_modules_are_not_looked_through(module: str, looked_through: bool) -> None:
+    """Their own numbers count, not those of what they hold."""
 
-    Other.__module__ = "another"
+    class Other:
+        def __init__(self) -> None:
+            self.calls, self.held = 0, [0]
+
+    Other.__module__ = module
     other = Other()
 
     def call() -> None:
-        other.n += 1
+        other.calls += 1
+        other.held[0] += 1
 
-    assert found(call, [{"held": [other]}]) == [] or other.n == 4 + CALLS
+    set_ahead(found(call, [{"held": [other]}]), 1000)
+    calls = 3 + 1 + CALLS
+    assert (other.calls, other.held) == (calls + 1000, [calls + 1000 * looked_through])
 
 
 def test_variables_of_a_shared_object_are_found_but_for_addresses(tmp_path: Path) -> None:

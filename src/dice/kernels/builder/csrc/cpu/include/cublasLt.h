@@ -129,6 +129,10 @@ DICE_CPU_INLINE Matrix described(const void* data, cublasLtMatrixLayout_t layout
     if (layout->order == CUBLASLT_ORDER_ROW) return {data, layout->type, rows, columns, layout->leading, 1, layout->stride};
     return {data, layout->type, rows, columns, 1, layout->leading, layout->stride};
 }
+DICE_CPU_INLINE bool fits(cublasLtMatrixLayout_t layout) {
+    const auto rows = static_cast<int64_t>(layout->rows), columns = static_cast<int64_t>(layout->columns);
+    return fits(layout->order == CUBLASLT_ORDER_ROW ? CUBLAS_OP_T : CUBLAS_OP_N, rows, columns, layout->leading);
+}
 }  // namespace dice_cpu
 DICE_CPU_INLINE cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha, const void* a, cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
                                               const void* beta, const void* c, cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t*, void*, size_t, cudaStream_t) {
@@ -136,6 +140,8 @@ DICE_CPU_INLINE cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDe
     const dice_cpu::Matrix mc = dice_cpu::described(c, c_layout), md = dice_cpu::described(d, d_layout);
     if (desc->transa != CUBLAS_OP_N) ma = dice_cpu::transposed(ma);
     if (desc->transb != CUBLAS_OP_N) mb = dice_cpu::transposed(mb);
+    for (const auto layout : {a_layout, b_layout, c_layout, d_layout})
+        if (!dice_cpu::fits(layout)) return CUBLAS_STATUS_INVALID_VALUE;
     if (ma.columns != mb.rows || ma.rows != md.rows || mb.columns != md.columns) return CUBLAS_STATUS_INVALID_VALUE;
     if (c != d) {  // d starts as c; with beta = 0 that is not read
         const float one = 1, zero = 0;

@@ -73,6 +73,14 @@ DICE_CPU_INLINE Matrix stored(const void* data, int type, int64_t rows, int64_t 
     return {data, type, rows, columns, 1, leading, batch};
 }
 DICE_CPU_INLINE Matrix transposed(Matrix m) { return {m.data, m.type, m.columns, m.rows, m.column, m.row, m.batch}; }
+// Whether A has a size, and columns that do not overlap: what cuBLAS asks of a matrix whose op(A) is rows x columns.
+DICE_CPU_INLINE bool fits(cublasOperation_t op, int64_t rows, int64_t columns, int64_t leading) {
+    const int64_t length = op == CUBLAS_OP_N ? rows : columns;
+    return rows >= 0 && columns >= 0 && leading >= (length > 1 ? length : 1);
+}
+DICE_CPU_INLINE bool fit(cublasOperation_t ta, cublasOperation_t tb, int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, int64_t ldc, int64_t batches) {
+    return fits(ta, m, k, lda) && fits(tb, k, n, ldb) && fits(CUBLAS_OP_N, m, n, ldc) && batches >= 0;
+}
 // op(A), of size rows x columns, from where A is stored.
 DICE_CPU_INLINE Matrix operand(cublasOperation_t op, const void* data, int type, int64_t rows, int64_t columns, int64_t leading, int64_t batch = 0) {
     return op == CUBLAS_OP_N ? stored(data, type, rows, columns, leading, batch) : transposed(stored(data, type, columns, rows, leading, batch));
@@ -103,7 +111,7 @@ template <class T>
 DICE_CPU_INLINE cublasStatus_t gemm(cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const T* alpha, const T* a, int64_t lda, int64_t sa,
                                     const T* b, int64_t ldb, int64_t sb, const T* beta, T* c, int64_t ldc, int64_t sc, int64_t batches) {
     constexpr int type = data_type<T>();
-    if (m < 0 || n < 0 || k < 0 || lda < (ta == CUBLAS_OP_N ? m : k) || ldb < (tb == CUBLAS_OP_N ? k : n) || ldc < m) return CUBLAS_STATUS_INVALID_VALUE;
+    if (!fit(ta, tb, m, n, k, lda, ldb, ldc, batches)) return CUBLAS_STATUS_INVALID_VALUE;
     const Matrix ma = operand(ta, a, type, m, k, lda, sa), mb = operand(tb, b, type, k, n, ldb, sb), mc = stored(c, type, m, n, ldc, sc);
     return blas(dice_cpu_gemm(&ma, &mb, &mc, batches, alpha, beta, type));
 }
@@ -154,6 +162,7 @@ DICE_CPU_INLINE cublasStatus_t cublasGetMatrix(int rows, int columns, int size, 
     }                                                                                                                                              \
     DICE_CPU_INLINE cublasStatus_t cublas##letter##gemmBatched(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const T* alpha, \
                                                                const T* const a[], int lda, const T* const b[], int ldb, const T* beta, T* const c[], int ldc, int batches) { \
+        if (!dice_cpu::fit(ta, tb, m, n, k, lda, ldb, ldc, batches)) return CUBLAS_STATUS_INVALID_VALUE;                                          \
         for (int i = 0; i < batches; ++i)                                                                                                          \
             if (const auto status = dice_cpu::gemm(ta, tb, m, n, k, alpha, a[i], lda, 0, b[i], ldb, 0, beta, c[i], ldc, 0, 1); status != CUBLAS_STATUS_SUCCESS) return status; \
         return CUBLAS_STATUS_SUCCESS;                                                                                                              \
@@ -164,6 +173,7 @@ DICE_CPU_GEMM(H, __half)
 #undef DICE_CPU_GEMM
 DICE_CPU_INLINE cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void* alpha, const void* a, cudaDataType at_, int lda, long long sa,
                                                           const void* b, cudaDataType bt, int ldb, long long sb, const void* beta, void* c, cudaDataType ct, int ldc, long long sc, int batches, int compute, int) {
+    if (!dice_cpu::fit(ta, tb, m, n, k, lda, ldb, ldc, batches)) return CUBLAS_STATUS_INVALID_VALUE;
     const dice_cpu::Matrix ma = dice_cpu::operand(ta, a, at_, m, k, lda, sa), mb = dice_cpu::operand(tb, b, bt, k, n, ldb, sb), mc = dice_cpu::stored(c, ct, m, n, ldc, sc);
     return dice_cpu::blas(dice_cpu_gemm(&ma, &mb, &mc, batches, alpha, beta, dice_cpu::scalar_of(compute, ct)));
 }
@@ -177,6 +187,7 @@ DICE_CPU_INLINE cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperat
 }
 DICE_CPU_INLINE cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void* alpha, const void* const a[], cudaDataType at_, int lda,
                                                    const void* const b[], cudaDataType bt, int ldb, const void* beta, void* const c[], cudaDataType ct, int ldc, int batches, int compute, int algo) {
+    if (!dice_cpu::fit(ta, tb, m, n, k, lda, ldb, ldc, batches)) return CUBLAS_STATUS_INVALID_VALUE;
     for (int i = 0; i < batches; ++i)
         if (const auto status = cublasGemmEx(handle, ta, tb, m, n, k, alpha, a[i], at_, lda, b[i], bt, ldb, beta, c[i], ct, ldc, compute, algo); status != CUBLAS_STATUS_SUCCESS) return status;
     return CUBLAS_STATUS_SUCCESS;
@@ -184,7 +195,7 @@ DICE_CPU_INLINE cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublas
 
 #define DICE_CPU_LEVEL_1_2(letter, i_letter, T)                                                                                                   \
     DICE_CPU_INLINE cublasStatus_t cublas##letter##axpy(cublasHandle_t, int n, const T* alpha, const T* x, int incx, T* y, int incy) {            \
-        for (int64_t i = 0; i < n; ++i) y[(incy < 0 ? i - n + 1 : i) * incy] += *alpha * x[(incx < 0 ? i - n + 1 : i) * incx];                    \
+        for (int64_t i = 0; *alpha != 0 && i < n; ++i) y[(incy < 0 ? i - n + 1 : i) * incy] += *alpha * x[(incx < 0 ? i - n + 1 : i) * incx];     \
         return CUBLAS_STATUS_SUCCESS;                                                                                                             \
     }                                                                                                                                             \
     DICE_CPU_INLINE cublasStatus_t cublas##letter##copy(cublasHandle_t, int n, const T* x, int incx, T* y, int incy) {                            \
@@ -229,7 +240,7 @@ DICE_CPU_INLINE cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublas
     DICE_CPU_INLINE cublasStatus_t cublas##letter##gemv(cublasHandle_t, cublasOperation_t op, int m, int n, const T* alpha, const T* a, int lda, const T* x, int incx, \
                                                         const T* beta, T* y, int incy) {                                                          \
         constexpr int type = dice_cpu::data_type<T>();                                                                                            \
-        if (m < 0 || n < 0 || lda < m || incx == 0 || incy == 0) return CUBLAS_STATUS_INVALID_VALUE;                                              \
+        if (!dice_cpu::fits(CUBLAS_OP_N, m, n, lda) || incx == 0 || incy == 0) return CUBLAS_STATUS_INVALID_VALUE;                                \
         const int rows = op == CUBLAS_OP_N ? m : n, columns = op == CUBLAS_OP_N ? n : m;                                                          \
         const dice_cpu::Matrix mx = dice_cpu::vector(x, type, columns, incx, sizeof(T));                                                          \
         dice_cpu::Matrix ma = dice_cpu::operand(op, a, type, rows, columns, lda), my = dice_cpu::vector(y, type, rows, incy, sizeof(T));          \
@@ -238,7 +249,7 @@ DICE_CPU_INLINE cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublas
     }                                                                                                                                             \
     DICE_CPU_INLINE cublasStatus_t cublas##letter##ger(cublasHandle_t, int m, int n, const T* alpha, const T* x, int incx, const T* y, int incy, T* a, int lda) { \
         constexpr int type = dice_cpu::data_type<T>();                                                                                            \
-        if (m < 0 || n < 0 || lda < m || incx == 0 || incy == 0) return CUBLAS_STATUS_INVALID_VALUE;                                              \
+        if (!dice_cpu::fits(CUBLAS_OP_N, m, n, lda) || incx == 0 || incy == 0) return CUBLAS_STATUS_INVALID_VALUE;                                \
         const T one = 1;                                                                                                                          \
         const dice_cpu::Matrix mx = dice_cpu::vector(x, type, m, incx, sizeof(T)), my = dice_cpu::transposed(dice_cpu::vector(y, type, n, incy, sizeof(T))), \
                                ma = dice_cpu::stored(a, type, m, n, lda);                                                                         \
@@ -247,10 +258,12 @@ DICE_CPU_INLINE cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublas
     DICE_CPU_INLINE cublasStatus_t cublas##letter##geam(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, const T* alpha, const T* a, int lda, \
                                                         const T* beta, const T* b, int ldb, T* c, int ldc) {                                      \
         constexpr int type = dice_cpu::data_type<T>();                                                                                            \
+        if (!dice_cpu::fits(ta, m, n, lda) || !dice_cpu::fits(tb, m, n, ldb) || !dice_cpu::fits(CUBLAS_OP_N, m, n, ldc)) return CUBLAS_STATUS_INVALID_VALUE;\
         const dice_cpu::Matrix ma = dice_cpu::operand(ta, a, type, m, n, lda), mb = dice_cpu::operand(tb, b, type, m, n, ldb), mc = dice_cpu::stored(c, type, m, n, ldc); \
         return dice_cpu::blas(dice_cpu_geam(&ma, &mb, &mc, alpha, beta, type));                                                                   \
     }                                                                                                                                             \
     DICE_CPU_INLINE cublasStatus_t cublas##letter##dgmm(cublasHandle_t, cublasSideMode_t side, int m, int n, const T* a, int lda, const T* x, int incx, T* c, int ldc) { \
+        if (!dice_cpu::fits(CUBLAS_OP_N, m, n, lda) || !dice_cpu::fits(CUBLAS_OP_N, m, n, ldc)) return CUBLAS_STATUS_INVALID_VALUE;               \
         const int64_t first = incx < 0 ? (int64_t{1} - (side == CUBLAS_SIDE_LEFT ? m : n)) * incx : 0;                                            \
         for (int64_t j = 0; j < n; ++j)                                                                                                           \
             for (int64_t i = 0; i < m; ++i) c[i + j * ldc] = a[i + j * lda] * x[first + (side == CUBLAS_SIDE_LEFT ? i : j) * incx];               \
@@ -259,6 +272,7 @@ DICE_CPU_INLINE cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublas
     DICE_CPU_INLINE cublasStatus_t cublas##letter##syrk(cublasHandle_t, cublasFillMode_t fill, cublasOperation_t op, int n, int k, const T* alpha, const T* a, int lda, \
                                                         const T* beta, T* c, int ldc) {                                                           \
         constexpr int type = dice_cpu::data_type<T>();                                                                                            \
+        if (!dice_cpu::fits(op, n, k, lda) || !dice_cpu::fits(CUBLAS_OP_N, n, n, ldc)) return CUBLAS_STATUS_INVALID_VALUE;                        \
         const dice_cpu::Matrix ma = dice_cpu::operand(op, a, type, n, k, lda), mb = dice_cpu::transposed(ma), mc = dice_cpu::stored(c, type, n, n, ldc); \
         return dice_cpu::blas(dice_cpu_syrk(&ma, &mb, &mc, fill == CUBLAS_FILL_MODE_LOWER, alpha, beta, type));                                   \
     }                                                                                                                                             \
@@ -266,6 +280,7 @@ DICE_CPU_INLINE cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublas
                                                         const T* b, int ldb, const T* beta, T* c, int ldc) {                                      \
         constexpr int type = dice_cpu::data_type<T>();                                                                                            \
         const int order = side == CUBLAS_SIDE_LEFT ? m : n;                                                                                       \
+        if (!dice_cpu::fits(CUBLAS_OP_N, order, order, lda) || !dice_cpu::fits(CUBLAS_OP_N, m, n, ldb) || !dice_cpu::fits(CUBLAS_OP_N, m, n, ldc)) return CUBLAS_STATUS_INVALID_VALUE;\
         const dice_cpu::Matrix ma = dice_cpu::stored(a, type, order, order, lda), mb = dice_cpu::stored(b, type, m, n, ldb), mc = dice_cpu::stored(c, type, m, n, ldc); \
         return dice_cpu::blas(dice_cpu_symmetric(&ma, &mb, &mc, side == CUBLAS_SIDE_LEFT, fill == CUBLAS_FILL_MODE_LOWER, alpha, beta, type));    \
     }                                                                                                                                             \
@@ -273,6 +288,7 @@ DICE_CPU_INLINE cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublas
                                                         int n, const T* alpha, const T* a, int lda, T* b, int ldb) {                              \
         constexpr int type = dice_cpu::data_type<T>();                                                                                            \
         const int order = side == CUBLAS_SIDE_LEFT ? m : n;                                                                                       \
+        if (!dice_cpu::fits(op, order, order, lda) || !dice_cpu::fits(CUBLAS_OP_N, m, n, ldb)) return CUBLAS_STATUS_INVALID_VALUE;                \
         const dice_cpu::Matrix ma = dice_cpu::operand(op, a, type, order, order, lda), mb = dice_cpu::stored(b, type, m, n, ldb);                 \
         const bool upper = (fill == CUBLAS_FILL_MODE_UPPER) == (op == CUBLAS_OP_N);                                                               \
         return dice_cpu::blas(dice_cpu_triangular(&ma, &mb, side == CUBLAS_SIDE_LEFT, upper, diagonal == CUBLAS_DIAG_UNIT, alpha, type));      \

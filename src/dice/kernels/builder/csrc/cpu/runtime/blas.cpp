@@ -46,6 +46,12 @@ at::ScalarType accumulator(at::ScalarType type) {
 template <class Body>
 int status_of(const Body& body) { return dice_cpu::runs(body) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE; }
 
+// c = times * c in double, which holds every other type. As in BLAS, 0 asks for zeros whatever c holds, NaN included.
+void rescale(const at::Tensor& c, double times) {
+    if (times == 0) c.zero_();
+    else if (times != 1) c.copy_(c.to(at::kDouble) * times);
+}
+
 // Integers are scaled in double, which holds them all.
 void blend(const at::Tensor& c, const at::Tensor& product, double alpha, double beta) {
     at::Tensor result = product.scalar_type() == at::kInt ? product.to(at::kDouble) : product;
@@ -78,6 +84,7 @@ int dice_cpu_gemm(const Matrix* a, const Matrix* b, const Matrix* c, int64_t bat
         const auto type = accumulator(scalar_type(a->type));
         const double times = scalar(alpha, scalar_kind), keep = scalar(beta, scalar_kind);
         if (out.numel() == 0) return;
+        if (times == 0) return rescale(out, keep);
         const bool plain = type == out.scalar_type() && type == scalar_type(a->type) && type == scalar_type(b->type) && type != at::kInt;
         if (plain && batches == 1)
             out[0].addmm_(view(*a, 1)[0], view(*b, 1)[0], keep, times);
@@ -99,7 +106,9 @@ int dice_cpu_geam(const Matrix* a, const Matrix* b, const Matrix* c, const void*
 int dice_cpu_syrk(const Matrix* a, const Matrix* b, const Matrix* c, int lower, const void* alpha, const void* beta, int scalar_kind) {
     return status_of([&] {
         const at::Tensor out = view(*c, 1)[0], before = out.clone();
-        blend(out, product(*a, *b, 1, out.scalar_type())[0], scalar(alpha, scalar_kind), scalar(beta, scalar_kind));
+        const double times = scalar(alpha, scalar_kind), keep = scalar(beta, scalar_kind);
+        if (times == 0) rescale(out, keep);
+        else blend(out, product(*a, *b, 1, out.scalar_type())[0], times, keep);
         out.copy_(lower != 0 ? at::tril(out) + at::triu(before, 1) : at::triu(out) + at::tril(before, -1));
     });
 }
@@ -107,14 +116,17 @@ int dice_cpu_syrk(const Matrix* a, const Matrix* b, const Matrix* c, int lower, 
 int dice_cpu_triangular(const Matrix* a, const Matrix* b, int left, int upper, int unit, const void* alpha, int scalar_kind) {
     return status_of([&] {
         const at::Tensor out = view(*b, 1)[0];
-        out.copy_(at::linalg_solve_triangular(view(*a, 1)[0], out * scalar(alpha, scalar_kind), upper != 0, left != 0, unit != 0));
+        rescale(out, scalar(alpha, scalar_kind));
+        if (scalar(alpha, scalar_kind) != 0) out.copy_(at::linalg_solve_triangular(view(*a, 1)[0], out, upper != 0, left != 0, unit != 0));
     });
 }
 
 int dice_cpu_symmetric(const Matrix* a, const Matrix* b, const Matrix* c, int left, int lower, const void* alpha, const void* beta, int scalar_kind) {
     return status_of([&] {
-        const at::Tensor full = symmetric(*a, lower != 0), other = view(*b, 1)[0];
-        blend(view(*c, 1)[0], left != 0 ? at::matmul(full, other) : at::matmul(other, full), scalar(alpha, scalar_kind), scalar(beta, scalar_kind));
+        const at::Tensor full = symmetric(*a, lower != 0), other = view(*b, 1)[0], out = view(*c, 1)[0];
+        const double times = scalar(alpha, scalar_kind), keep = scalar(beta, scalar_kind);
+        if (times == 0) rescale(out, keep);
+        else blend(out, left != 0 ? at::matmul(full, other) : at::matmul(other, full), times, keep);
     });
 }
 

@@ -224,13 +224,35 @@ struct DeviceScan {
     }
 };
 
+namespace details {
+// The bits of a key from `begin` to before `end`, once they order keys as unsigned numbers do: signed integers with their
+// sign flipped, negative floats with every bit flipped (so a NaN stands beyond the infinity of its sign), and -0 as 0.
+template <class K>
+unsigned __int128 digits(const K& key, int begin, int end) {
+    constexpr unsigned __int128 one = 1, sign = one << (8 * sizeof(K) - 1);
+    unsigned __int128 bits = 0;
+    memcpy(&bits, &key, sizeof(K));
+    if constexpr (!std::is_integral_v<K> && sizeof(K) <= 8) {
+        if (bits == sign) bits = 0;
+        bits ^= (bits & sign) != 0 ? sign | (sign - 1) : sign;
+    } else if constexpr (static_cast<K>(-1) < K{}) {
+        bits ^= sign;
+    }
+    if (end < static_cast<int>(8 * sizeof(K))) bits &= (one << end) - 1;
+    return bits >> begin;
+}
+}  // namespace details
+
 struct DeviceRadixSort {
-    template <class K, class V, class Less>
-    static cudaError_t pairs(void* storage, size_t& bytes, const K* keys_in, K* keys_out, const V* values_in, V* values_out, int64_t n, Less less) {
+    template <class K, class V>
+    static cudaError_t pairs(void* storage, size_t& bytes, const K* keys_in, K* keys_out, const V* values_in, V* values_out, int64_t n, int begin, int end, bool descending) {
         if (details::asks_for_size(storage, bytes)) return cudaSuccess;
         std::vector<int64_t> order(static_cast<size_t>(n));
         std::iota(order.begin(), order.end(), int64_t{0});
-        std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return less(keys_in[a], keys_in[b]); });
+        std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+            if (descending) std::swap(a, b);
+            return details::digits(keys_in[a], begin, end) < details::digits(keys_in[b], begin, end);
+        });
         std::vector<K> keys(keys_in, keys_in + n);
         for (int64_t i = 0; i < n; ++i) keys_out[i] = keys[order[i]];
         if constexpr (!std::is_same_v<V, NullType>) {
@@ -239,17 +261,17 @@ struct DeviceRadixSort {
         }
         return cudaSuccess;
     }
-    template <class K, class V> static cudaError_t SortPairs(void* storage, size_t& bytes, const K* ki, K* ko, const V* vi, V* vo, int64_t n, int = 0, int = 64, cudaStream_t = nullptr, bool = false) {
-        return pairs(storage, bytes, ki, ko, vi, vo, n, [](const K& a, const K& b) { return a < b; });
+    template <class K, class V> static cudaError_t SortPairs(void* storage, size_t& bytes, const K* ki, K* ko, const V* vi, V* vo, int64_t n, int begin = 0, int end = 8 * sizeof(K), cudaStream_t = nullptr, bool = false) {
+        return pairs(storage, bytes, ki, ko, vi, vo, n, begin, end, false);
     }
-    template <class K, class V> static cudaError_t SortPairsDescending(void* storage, size_t& bytes, const K* ki, K* ko, const V* vi, V* vo, int64_t n, int = 0, int = 64, cudaStream_t = nullptr, bool = false) {
-        return pairs(storage, bytes, ki, ko, vi, vo, n, [](const K& a, const K& b) { return b < a; });
+    template <class K, class V> static cudaError_t SortPairsDescending(void* storage, size_t& bytes, const K* ki, K* ko, const V* vi, V* vo, int64_t n, int begin = 0, int end = 8 * sizeof(K), cudaStream_t = nullptr, bool = false) {
+        return pairs(storage, bytes, ki, ko, vi, vo, n, begin, end, true);
     }
-    template <class K> static cudaError_t SortKeys(void* storage, size_t& bytes, const K* ki, K* ko, int64_t n, int = 0, int = 64, cudaStream_t = nullptr, bool = false) {
-        return pairs<K, NullType>(storage, bytes, ki, ko, nullptr, nullptr, n, [](const K& a, const K& b) { return a < b; });
+    template <class K> static cudaError_t SortKeys(void* storage, size_t& bytes, const K* ki, K* ko, int64_t n, int begin = 0, int end = 8 * sizeof(K), cudaStream_t = nullptr, bool = false) {
+        return pairs<K, NullType>(storage, bytes, ki, ko, nullptr, nullptr, n, begin, end, false);
     }
-    template <class K> static cudaError_t SortKeysDescending(void* storage, size_t& bytes, const K* ki, K* ko, int64_t n, int = 0, int = 64, cudaStream_t = nullptr, bool = false) {
-        return pairs<K, NullType>(storage, bytes, ki, ko, nullptr, nullptr, n, [](const K& a, const K& b) { return b < a; });
+    template <class K> static cudaError_t SortKeysDescending(void* storage, size_t& bytes, const K* ki, K* ko, int64_t n, int begin = 0, int end = 8 * sizeof(K), cudaStream_t = nullptr, bool = false) {
+        return pairs<K, NullType>(storage, bytes, ki, ko, nullptr, nullptr, n, begin, end, true);
     }
 };
 
