@@ -188,6 +188,10 @@ LONG: dict[str, dict[str, Callable[[int], str]]] = {
         "top": lines("def g{i}(t):\n    a = g{j}(t)\n    return a"),
         "forward": lines("if g{i}(x):\n    return torch.relu(x)"),
     },
+    "errors in a helper": {
+        "top": lines("def g(t):\n    if t[{i}] > 3:\n        raise ValueError"),
+        "forward": lines("try:\n    g(x)\nexcept ValueError:\n    y = torch.relu(x)"),
+    },
     "functions in a variable": {"forward": lines("y = ext.f\nif x.sum() > {i}:\n    y = torch.relu")},
     "order of sets": {"top": lines("names{i} = {'a', 'b'}\nfirst{i} = next(iter(names{i} | names{j}))")},
     "caught errors": {"forward": lines("try:\n    return ext.f(x)\nexcept Exception:\n    y = x")},

@@ -1,7 +1,7 @@
 # problem: relu
 # catalogue: 31
 # mechanism: the last input is kept and compared with torch.equal
-# static: result_cache
+# static: result_cache input_sniffing
 # status: deceptive
 # include: relu
 

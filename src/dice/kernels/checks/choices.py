@@ -7,6 +7,7 @@ import functools
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from dice.kernels.checks.extensions import extension_names
@@ -15,7 +16,7 @@ from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.torch_calls import names_computation, torch_computations
 from dice.kernels.source.lexer import words
-from dice.python_scope import own_nodes
+from dice.python_scope import Function, own_nodes
 
 _LOOKUPS = words("get pop setdefault __getitem__")
 """Methods that take one value out of a table."""
@@ -32,6 +33,8 @@ _COUNTED = words("range repeat islice")
 _FAR = 6
 _MOST = 100
 """Values of a name that are looked at."""
+_FEW = 4
+"""Functions that a `try` calls which are looked into: each of many tries would read all of many functions."""
 _LEAVES = ast.Return | ast.Raise
 
 
@@ -282,13 +285,24 @@ def _suppresses(source: PythonSource, node: ast.With) -> bool:
 
 
 def _failures(source: PythonSource, block: Sequence[ast.stmt]) -> Iterator[tuple[ast.AST, ast.expr]]:
-    """What ends in an error by a condition, with it: `assert`, `if` before `raise`, and a division by a truth."""
-    for node in own_nodes(block):
+    """What ends in an error by a condition, with it: `assert`, `if` before `raise`, and a division by a truth; also in
+    the functions that it calls itself."""
+    called = {name for node in own_nodes(block) if isinstance(node, ast.Call) and (name := identifier_of(node.func))}
+    helpers = [item for name in sorted(called) for item in source.definitions(name) if isinstance(item, Function)]
+    bodies = (part for helper in helpers[:_FEW] for part in _may_fail(helper))
+    for node in (*own_nodes(block), *bodies):
         match node:
             case ast.Assert(test=condition) | ast.If(test=condition, body=[*_, ast.Raise()]):
                 yield node, condition
             case ast.BinOp(op=ast.Div() | ast.FloorDiv() | ast.Mod(), right=condition) if condition in _truths(source):
                 yield node, condition
+
+
+@functools.lru_cache(maxsize=256)
+def _may_fail(helper: Function) -> Sequence[ast.AST]:
+    """Parts of a function that end in an error by a condition."""
+    failing = (node for node in own_nodes(helper.body) if isinstance(node, ast.Assert | ast.If | ast.BinOp))
+    return [*islice(failing, _MOST)]
 
 
 def _is_counted(source: PythonSource, iterable: ast.expr) -> bool:

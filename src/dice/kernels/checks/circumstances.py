@@ -16,13 +16,14 @@ from dice.kernels.checks.choices import Choice, Outcomes, Work, choices, is_betw
 from dice.kernels.checks.errors import ends_with_an_error
 from dice.kernels.checks.extensions import builds, extension_names
 from dice.kernels.checks.finding import finding, one_of_each
-from dice.kernels.checks.inputs import forward_parameters
-from dice.kernels.checks.made_from import made_from
+from dice.kernels.checks.inputs import count_inputs, forward_parameters
+from dice.kernels.checks.made_from import made_from, returned
 from dice.kernels.checks.numbers_read import NumbersRead, tensors_given
 from dice.kernels.checks.per_process import per_process
 from dice.kernels.checks.python_names import identifier_of, identifiers
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.sensitive import STDLIB
+from dice.kernels.checks.sniffing import returns_zeros
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
 from dice.python_scope import Definition, Function
@@ -119,11 +120,24 @@ def chooses_by_content(source: PythonSource) -> bool:
 
 
 def _choices_by_numbers(source: PythonSource, reference: PythonSource | None, readers: Set[str]) -> Iterator[ast.AST]:
-    """Choices between kernels and PyTorch by numbers of an input, however they are read."""
-    numbers, work = NumbersRead(source, tensors_given(source, reference), readers), work_of(source)
+    """Choices between kernels and PyTorch by numbers of an input, however they are read; those by numbers that are no whole
+    ones between kernels and nothing at all, too."""
+    work, tensors = work_of(source), tensors_given(source, reference)
+    numbers = NumbersRead(source, tensors, readers)
+    inexact = NumbersRead(source, tensors - count_inputs(source, reference), readers)
     for choice in choices(source, source.in_forward):
-        if any(map(numbers.by, choice.conditions)) and work.are_both(choice.outcomes):
+        if (any(map(numbers.by, choice.conditions)) and work.are_both(choice.outcomes)) or (
+            any(map(inexact.by, choice.conditions)) and _spares_kernels(source, choice)
+        ):
             yield choice.node
+
+
+def _spares_kernels(source: PythonSource, choice: Choice) -> bool:
+    """Whether one way launches kernels and another one does nothing, but for zeros that it returns."""
+    if not isinstance(choice.node, ast.If | ast.IfExp | ast.Match) or returns_zeros(source, choice.node):
+        return False
+    ways = work_of(source).ways(choice.outcomes)
+    return Work() in ways and any(way.launches for way in ways)
 
 
 def _choices_of_work(
@@ -240,7 +254,7 @@ def _told_to_kernels(source: PythonSource) -> Iterator[ast.Call]:
         return
     conditions = (node for node in source.nodes if isinstance(node, ast.Compare) and node in asking)
     by_value = (node for node in conditions if not all(isinstance(item, ast.Is | ast.IsNot) for item in node.ops))
-    told = made_from(source, by_value, lambda name: [*source.values(name), *_returned(source, name)], _FAR)
+    told = made_from(source, by_value, lambda name: [*source.values(name), *returned(source, name)], _FAR)
     of_extensions = source.mentioning(extension_names(source))
     for node in source.in_forward:
         if not isinstance(node, ast.Call) or node.func not in of_extensions or builds(source, node):
@@ -257,14 +271,6 @@ def _own_business(source: PythonSource) -> Tells:
         return _is_circumstance(source, name) and not name.startswith(_SAID_TO_KERNELS)
 
     return tells
-
-
-def _returned(source: PythonSource, name: str) -> Iterator[ast.expr]:
-    """What the functions of the file with this name return."""
-    for item in source.definitions(name):
-        for node in ast.walk(item) if isinstance(item, Function) else ():
-            if isinstance(node, ast.Return) and node.value is not None:
-                yield node.value
 
 
 def _circumstance(source: PythonSource, but_for: tuple[str, ...] = ()) -> Tells:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 
 from dice.kernels.checks.python_source import PythonSource
+from dice.python_scope import Function
 
 
 def made_from(
@@ -51,3 +52,11 @@ def assigned(source: PythonSource, left_out: Set[str] = frozenset()) -> Callable
     return lambda name: (
         value for value in source.values(name) if name not in left_out and isinstance(source.parent(value), ast.Assign)
     )
+
+
+def returned(source: PythonSource, name: str) -> Iterator[ast.expr]:
+    """What the functions of the file with this name return."""
+    for item in source.definitions(name):
+        for node in ast.walk(item) if isinstance(item, Function) else ():
+            if isinstance(node, ast.Return) and node.value is not None:
+                yield node.value

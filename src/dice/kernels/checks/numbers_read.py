@@ -25,7 +25,7 @@ _OF_KINDS = SHAPE_ONLY | words(
     "grad_fn names itemsize nbytes storage_offset isinstance type len is_tensor hasattr getattr callable "
     "has_torch_function has_torch_function_unary has_torch_function_variadic empty_like zeros_like ones_like full_like"
 )
-_OF_ADDRESSES = words("data_ptr id hash")
+_OF_ADDRESSES = words("data_ptr id hash _version _base")
 """Judged by themselves: a kernel may ask how memory is aligned."""
 _OF_SIZE = ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.NotEq
 """Comparisons of what things hold; the others ask what they are."""
@@ -83,8 +83,11 @@ class NumbersRead:
 
     def _follow(self, node: ast.AST) -> None:
         """Note what a statement or a call hands on."""
+        known: dict[ast.expr, bool] = {}
         for found in bindings_of(node):
-            if found.value is not None and self.by(found.value):
+            if found.value is not None and found.value not in known:
+                known[found.value] = self.by(found.value)
+            if found.value is not None and known[found.value]:
                 self._add(None if found.attribute else self._owner(node, found.name), found.name)
         match node:
             case ast.Return(value=ast.expr() as value) if self.by(value) or self._is_under_numbers(node):

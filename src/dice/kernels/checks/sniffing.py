@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Set
+import functools
+from collections.abc import Callable, Iterable, Iterator, Set
 
 from dice.kernels.checks.choices import Choice, choices, raises, work_of
 from dice.kernels.checks.inputs import SHAPE_ONLY, count_inputs, forward_parameters
-from dice.kernels.checks.made_from import assigned, made_from
+from dice.kernels.checks.made_from import assigned, made_from, returned
+from dice.kernels.checks.numbers_read import NumbersRead
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import words
+from dice.python_scope import Function
 
 _STATISTICS = words("max min amax amin mean std var sum norm any all abs quantile median item")
 _QUESTIONS = words("any all bool equal allclose isinstance")
@@ -26,24 +29,35 @@ def sniffing(source: PythonSource, reference: PythonSource | None) -> Iterator[t
     inexact = _asked_for(source, (call for call in statistics if not _is_exact(source, call)))
     mentions = (node for name in set(forward_parameters(source)) - counts for node in source.mentions(name))
     of_values = made_from(source, mentions, source.values, 1)
+    floats = NumbersRead(source, set(forward_parameters(source)) - counts)
     for choice in _sniffs(source):
-        if not _leaves_for_nothing(source, choice.node, of_values) and not _dispatches(source, choice, inexact):
+        if not _leaves_for_nothing(source, choice.node, of_values, floats) and not _dispatches(source, choice, inexact):
             yield "input_sniffing", choice.node, ""
 
 
-def _leaves_for_nothing(source: PythonSource, node: ast.AST, of_values: Set[ast.AST]) -> bool:
+def _leaves_for_nothing(source: PythonSource, node: ast.AST, of_values: Set[ast.AST], floats: NumbersRead) -> bool:
     """Whether a branch only returns zeros where a count is zero: `if lengths.max() == 0: return zeros`.
 
     A statistic of floating-point values, even compared with zero, depends on the data: that is a choice of algorithm.
-    of_values: what such values are made into.
+    of_values: what such values are made into. floats: what reads them; where a function says it, that is all that is asked.
     """
-    if not isinstance(node, ast.If) or node.orelse or len(node.body) != 1 or not isinstance(node.test, ast.Compare):
+    if not isinstance(node, ast.If) or node.orelse or not returns_zeros(source, node):
         return False
-    left = isinstance(node.body[0], ast.Return) and node.body[0].value
-    name = (source.dotted(left.func) or ast.unparse(left.func)) if isinstance(left, ast.Call) else ""
-    zeros = name in ("torch.zeros", "torch.zeros_like") or name.endswith(".new_zeros")
+    if isinstance(node.test, ast.Call) and identifier_of(node.test.func) in _helpers(source):
+        return not floats.by(node.test)
+    if not isinstance(node.test, ast.Compare):
+        return False
     nought = [type(item) for item in node.test.ops] == [ast.Eq] and ast.unparse(node.test.comparators[0]) == "0"
-    return zeros and nought and node.test.left not in of_values
+    return nought and node.test.left not in of_values
+
+
+def returns_zeros(source: PythonSource, node: ast.AST) -> bool:
+    """Whether the body of an `if` only returns zeros."""
+    match node:
+        case ast.If(body=[ast.Return(value=ast.Call(func=function))]):
+            name = source.dotted(function) or ast.unparse(function)
+            return name in ("torch.zeros", "torch.zeros_like") or name.endswith(".new_zeros")
+    return False
 
 
 def _dispatches(source: PythonSource, choice: Choice, inexact: Set[ast.AST]) -> bool:
@@ -118,13 +132,19 @@ def _statistics(source: PythonSource, inputs: set[str]) -> list[ast.Call]:
         for node in source.mentions(name)
         if isinstance(node, ast.Name) and _is_read(source, node)
     )
+    numbers = NumbersRead(source, inputs)
+    helped = {node for name in _helpers(source) for value in returned(source, name) for node in ast.walk(value)}
     return [
         node
         for node in source.nodes
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in _STATISTICS
-        and (node.func.value in read or (not read.isdisjoint(node.args) and source.dotted(node.func.value) == "torch"))
+        and (
+            node.func.value in read
+            or (not read.isdisjoint(node.args) and source.dotted(node.func.value) == "torch")
+            or (node in helped and numbers.by(node))
+        )
     ]
 
 
@@ -134,8 +154,30 @@ def _is_read(source: PythonSource, name: ast.Name) -> bool:
 
 
 def _asked_for(source: PythonSource, nodes: Iterable[ast.AST]) -> Set[ast.AST]:
-    """What has any of `nodes` in it, or a name, but for forward's parameters, that is assigned such."""
-    return made_from(source, nodes, assigned(source, {*forward_parameters(source)}), 1)
+    """What has any of `nodes` in it, or a name, but for forward's parameters, that is assigned or returns such."""
+    return made_from(source, nodes, _stands_for(source), 1, follows=lambda mention: _is_given(source, mention))
+
+
+def _is_given(source: PythonSource, mention: ast.AST) -> bool:
+    """Whether a mention of a name gives what it stands for: of a function of the file, a call of it."""
+    if identifier_of(mention) not in _helpers(source):
+        return True
+    above = source.parent(mention)
+    own = not (source.dotted(mention) or "").startswith("torch.")
+    return own and isinstance(above, ast.Call) and above.func is mention
+
+
+def _stands_for(source: PythonSource) -> Callable[[str], Iterable[ast.AST]]:
+    """What a name is assigned, and what a function on forward's path returns."""
+    given, helpers = assigned(source, {*forward_parameters(source)}), _helpers(source)
+    return lambda name: [*given(name), *(returned(source, name) if name in helpers else ())]
+
+
+@functools.lru_cache(maxsize=8)
+def _helpers(source: PythonSource) -> Set[str]:
+    """Functions on forward's path, but for forward."""
+    functions = (node for node in source.in_forward if isinstance(node, Function) and node is not source.forward)
+    return {function.name for function in functions}
 
 
 def _compared(source: PythonSource) -> Set[ast.AST]:
@@ -143,10 +185,10 @@ def _compared(source: PythonSource) -> Set[ast.AST]:
 
     def follows(mention: ast.AST) -> bool:
         above = source.parent(mention)
-        return not (isinstance(above, ast.Attribute) or _is_identity(above))
+        return _is_given(source, mention) and not (isinstance(above, ast.Attribute) or _is_identity(above))
 
     comparisons = (node for node in source.nodes if isinstance(node, ast.Compare) and not _is_identity(node))
-    return made_from(source, comparisons, assigned(source, {*forward_parameters(source)}), 1, follows=follows)
+    return made_from(source, comparisons, _stands_for(source), 1, follows=follows)
 
 
 def _is_identity(node: ast.AST | None) -> bool:
