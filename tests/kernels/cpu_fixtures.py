@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+import torch
+
 from dice.kernels.builder.builder import Builder
 from dice.kernels.candidate.extension_call import load_inline
 from dice.kernels.candidate.extension_loader import load_extension
@@ -16,6 +18,11 @@ Load = Callable[[str], ModuleType]
 
 _FOLDER = Path(__file__).parent / "cpu" / "fixtures"
 _FUNCTION = re.compile(r"^((?:torch::Tensor|std::vector<[\w:]+>|void|int64_t) (\w+)\([^)]*\)) *\{", re.MULTILINE)
+
+
+def close(left: torch.Tensor, right: torch.Tensor, tolerance: float = 1e-4) -> None:
+    """Assert it of two tensors of any types, absolutely and relatively."""
+    torch.testing.assert_close(left.double(), right.double(), atol=tolerance, rtol=tolerance)
 
 
 def loaded(builder: Builder, name: str) -> ModuleType:

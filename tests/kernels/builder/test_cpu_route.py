@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from cpu_fixtures import Load
+from cpu_fixtures import Load, close
 from execution import job
 from extension_samples import BUILT, REFUSED
 
@@ -52,10 +52,6 @@ def libraries(load: Load) -> ModuleType:
 @pytest.fixture(scope="session")
 def numerics(load: Load) -> ModuleType:
     return load("numerics")
-
-
-def close(left: torch.Tensor, right: torch.Tensor, tolerance: float = 1e-4) -> None:
-    torch.testing.assert_close(left.double(), right.double(), atol=tolerance, rtol=tolerance)
 
 
 def test_indices_of_threads_and_blocks(execution: ModuleType) -> None:

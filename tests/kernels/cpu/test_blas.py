@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 import torch
-from cpu_fixtures import Load
+from cpu_fixtures import Load, close
 
 INVALID_VALUE = 7
 NAN = float("nan")
@@ -16,10 +16,6 @@ NAN = float("nan")
 @pytest.fixture(scope="module")
 def blas(load: Load) -> ModuleType:
     return load("blas")
-
-
-def close(left: torch.Tensor, right: torch.Tensor, tolerance: float = 1e-4) -> None:
-    torch.testing.assert_close(left.double(), right.double(), atol=tolerance, rtol=tolerance)
 
 
 def taken(x: torch.Tensor, n: int, step: int) -> torch.Tensor:
