@@ -81,9 +81,6 @@ CUDA: dict[str, tuple[Rule, Text]] = {
 RULES = PYTHON | CUDA
 PARTS = 300
 """Of a text; another has twice as many."""
-_ROUNDS = pytest.mark.xfail(
-    reason="a chain of streams against the order of the text takes a round for each", strict=True
-)
 
 
 def work(run: Callable[[], object]) -> int:
@@ -104,7 +101,7 @@ def work(run: Callable[[], object]) -> int:
     return count
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[_ROUNDS] if name == "variables" else []) for name in RULES])
+@pytest.mark.parametrize("name", RULES)
 def test_twice_the_text_is_twice_the_work_of_a_rule(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dice.kernels.checks.streams._FAR", 50)  # a text is longer than what is looked at of a value
     rule, text = RULES[name]

@@ -6,6 +6,7 @@ event)` make the side stream wait: they only fork.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from dice.kernels.source.cuda_source import CudaSource
@@ -54,14 +55,31 @@ def _sides(source: CudaSource) -> set[str]:
     """Variables that hold a side stream, or several: what is made of one, and parameters that only get one."""
     tokens = source.tokens
     sides = {name for index in range(len(tokens) - 1) for name in _by_address(tokens, index)}
-    assigned, passed = [*_assigned(tokens)], [*_passed(source)]
-    while True:
-        known = sides | _TAKEN
-        grown = sides | {name for name, value in assigned if value & known}
-        grown |= {name for name, arguments in passed if all(argument & grown for argument in arguments)}
-        if grown == sides:
-            return sides
-        sides = grown
+    made_of: defaultdict[str, list[str]] = defaultdict(list)
+    for name, value in _assigned(tokens):
+        for word in value:
+            made_of[word].append(name)
+    passed = [*_passed(source)]
+    getting: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    for place, (_, arguments) in enumerate(passed):
+        for call, argument in enumerate(arguments):
+            for word in argument:
+                getting[word].append((place, call))
+    left = [{*range(len(arguments))} for _, arguments in passed]
+    """Calls of which no side stream is known yet."""
+    waiting = [*sides, *(name for word in _TAKEN for name in made_of[word])]
+    sides = set()
+    while waiting:
+        name = waiting.pop()
+        if name in sides:
+            continue
+        sides.add(name)
+        waiting += made_of[name]
+        for place, call in getting[name]:
+            left[place].discard(call)
+            if not left[place]:
+                waiting.append(passed[place][0])
+    return sides
 
 
 def _by_address(tokens: list[Token], index: int) -> Iterator[str]:
