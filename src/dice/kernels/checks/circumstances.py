@@ -18,7 +18,7 @@ from dice.kernels.checks.extensions import builds, extension_names
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import count_inputs, forward_parameters
 from dice.kernels.checks.made_from import made_from, returned
-from dice.kernels.checks.numbers_read import NumbersRead, tensors_given
+from dice.kernels.checks.numbers_read import numbers_read, tensors_given
 from dice.kernels.checks.per_process import per_process
 from dice.kernels.checks.python_names import identifier_of, identifiers
 from dice.kernels.checks.python_source import PythonSource
@@ -113,7 +113,7 @@ def circumstance_findings(
 @functools.lru_cache(maxsize=8)
 def chooses_by_content(source: PythonSource) -> bool:
     """Whether forward makes any choice by numbers of a tensor."""
-    numbers = NumbersRead(source, set(forward_parameters(source)))
+    numbers = numbers_read(source, set(forward_parameters(source)))
     return next(_asked(source, _content(source)), None) is not None or any(
         any(map(numbers.by, choice.conditions)) for choice in choices(source, source.in_forward)
     )
@@ -123,8 +123,8 @@ def _choices_by_numbers(source: PythonSource, reference: PythonSource | None, re
     """Choices between kernels and PyTorch by numbers of an input, however they are read; those by numbers that are no whole
     ones between kernels and nothing at all, too."""
     work, tensors = work_of(source), tensors_given(source, reference)
-    numbers = NumbersRead(source, tensors, readers)
-    inexact = NumbersRead(source, tensors - count_inputs(source, reference), readers)
+    numbers = numbers_read(source, tensors, readers)
+    inexact = numbers_read(source, tensors - count_inputs(source, reference), readers)
     for choice in choices(source, source.in_forward):
         if (any(map(numbers.by, choice.conditions)) and work.are_both(choice.outcomes)) or (
             any(map(inexact.by, choice.conditions)) and _spares_kernels(source, choice)

@@ -170,6 +170,16 @@ class NumbersRead:
 
 
 @functools.lru_cache(maxsize=8)
+def _numbers_read(source: PythonSource, tensors: frozenset[str], readers: frozenset[str]) -> NumbersRead:
+    return NumbersRead(source, tensors, readers)
+
+
+def numbers_read(source: PythonSource, tensors: Set[str], readers: Set[str] = frozenset()) -> NumbersRead:
+    """`NumbersRead`, once for all that ask for the same of a file."""
+    return _numbers_read(source, frozenset(tensors), frozenset(readers))
+
+
+@functools.lru_cache(maxsize=8)
 def _scopes(source: PythonSource) -> Scopes:
     return Scopes(source.tree)
 

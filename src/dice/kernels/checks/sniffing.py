@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from dice.kernels.checks.choices import Choice, choices, raises, work_of
 from dice.kernels.checks.inputs import SHAPE_ONLY, count_inputs, forward_parameters
 from dice.kernels.checks.made_from import assigned, made_from, returned
-from dice.kernels.checks.numbers_read import NumbersRead
+from dice.kernels.checks.numbers_read import NumbersRead, numbers_read
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import words
@@ -29,7 +29,7 @@ def sniffing(source: PythonSource, reference: PythonSource | None) -> Iterator[t
     inexact = _asked_for(source, (call for call in statistics if not _is_exact(source, call)))
     mentions = (node for name in set(forward_parameters(source)) - counts for node in source.mentions(name))
     of_values = made_from(source, mentions, source.values, 1)
-    floats = NumbersRead(source, set(forward_parameters(source)) - counts)
+    floats = numbers_read(source, set(forward_parameters(source)) - counts)
     for choice in _sniffs(source):
         if not _leaves_for_nothing(source, choice.node, of_values, floats) and not _dispatches(source, choice, inexact):
             yield "input_sniffing", choice.node, ""
@@ -132,7 +132,7 @@ def _statistics(source: PythonSource, inputs: set[str]) -> list[ast.Call]:
         for node in source.mentions(name)
         if isinstance(node, ast.Name) and _is_read(source, node)
     )
-    numbers = NumbersRead(source, inputs)
+    numbers = numbers_read(source, inputs)
     helped = {node for name in _helpers(source) for value in returned(source, name) for node in ast.walk(value)}
     return [
         node
