@@ -81,9 +81,10 @@ def _uses(source: PythonSource, made: ast.AST) -> Iterator[ast.AST]:
         yield use
         more: list[ast.AST] = []
         match above := source.parent(use):
-            case ast.Assign(targets=[ast.Name(id=name)]) | ast.NamedExpr(target=ast.Name(id=name)):
-                more = [node for node in source.mentions(name) if isinstance(getattr(node, "ctx", None), ast.Load)]
-            case ast.Assign(targets=[ast.Attribute(attr=name)]):
+            case (
+                ast.Assign(targets=[ast.Name(id=name) | ast.Attribute(attr=name)])
+                | ast.NamedExpr(target=ast.Name(id=name))
+            ):
                 more = [node for node in source.mentions(name) if isinstance(getattr(node, "ctx", None), ast.Load)]
             case ast.BinOp():
                 more = [above]
