@@ -18,10 +18,11 @@ import torch
 from extension_samples import BUILT, REFUSED
 
 from dice.errors import HarnessError
+from dice.kernels.builder.artefacts import NotPrepared
 from dice.kernels.builder.builder import Builder
 from dice.kernels.builder.compiler import Meter, ToolLimits, Workbench
 from dice.kernels.builder.outcome import Declined
-from dice.kernels.builder.precompiled import HIDE_ARCHIVES, NotPrepared
+from dice.kernels.builder.precompiled import HIDE_ARCHIVES
 from dice.kernels.builder.stock import build_stock
 from dice.kernels.builder.toolchain_probe import find_cuda_home
 from dice.kernels.candidate.extension_call import load_inline

@@ -17,7 +17,7 @@ from waiting import PATIENCE_S, wait_for
 
 from dice.errors import HarnessError
 from dice.kernels.builder import compiler
-from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, ToolRun
+from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, ToolRun, first_error
 from dice.kernels.builder.outcome import OutOfLimits
 
 
@@ -259,3 +259,16 @@ def test_a_machine_without_namespaces_compiles_and_says_what_is_missing(tmp_path
     assert {"rlimit_as", "rlimit_fsize", "no_new_privileges", "seccomp"} <= set(isolation)
     assert {"no_network", "jail", "pid_namespace", "own_user"} <= {layer.split(" ")[0] for layer in missing}
     assert not sleeping(mark)
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("In file included from a.h:1:\na.h:2:1: error: 'x' was not declared\nmore", "a.h:2:1: error: 'x' was not declared"),
+        ("cc1plus: fatal error: a.h: No such file", "cc1plus: fatal error: a.h: No such file"),
+        ("one\n\ntwo\n", "two"),
+        ("", "no message"),
+    ],
+)  # fmt: skip
+def test_the_first_error_of_a_compiler_stands_for_all(output: str, expected: str) -> None:
+    assert first_error(output) == expected

@@ -1,4 +1,4 @@
-"""What is made once per machine: each artefact once, whole or absent, and a header that fits or says that it does not."""
+"""Precompiled headers: one that fits, or says that it does not."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from dice.kernels.builder.artefacts import NotPrepared
 from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, Workbench
 from dice.kernels.builder.headers import HeaderSpec
-from dice.kernels.builder.precompiled import NotPrepared, Precompiled, first_error, wrap_flags
+from dice.kernels.builder.precompiled import Precompiled, wrap_flags
 from dice.kernels.builder.toolchain import Toolchain
 
 SPEC = HeaderSpec("small", "struct Small { int member; };\n", slim=False)
@@ -20,46 +21,6 @@ SPEC = HeaderSpec("small", "struct Small { int member; };\n", slim=False)
 @pytest.fixture
 def precompiled(cpu_toolchain: Toolchain, jail: ToolJail, tmp_path: Path) -> Precompiled:
     return Precompiled(cpu_toolchain, tmp_path / "made", jail)
-
-
-def test_an_artefact_is_made_once_and_by_whoever_comes_first(precompiled: Precompiled) -> None:
-    made: list[Path] = []
-
-    def make(out: Path, _: Meter) -> None:
-        made.append(out)
-        (out / "file").write_text("content")
-
-    path = precompiled.artefact("folder/thing", make)
-    other = Precompiled(precompiled.toolchain, precompiled.folder, precompiled.jail)
-    assert other.artefact("folder/thing", make) == path
-    assert len(made) == 1
-    assert (path / "file").read_text() == "content"
-    assert made[0] != path  # made elsewhere, and renamed when it was whole
-
-
-def test_a_failure_is_remembered_and_leaves_nothing_half_made(precompiled: Precompiled) -> None:
-    made = 0
-
-    def make(out: Path, _: Meter) -> None:
-        nonlocal made
-        made += 1
-        (out / "file").write_text("half")
-        raise NotPrepared("the reason")
-
-    for _ in range(2):
-        with pytest.raises(NotPrepared, match="thing: the reason"):
-            precompiled.artefact("thing", make)
-    assert made == 1
-    assert {path.name for path in precompiled.folder.iterdir()} == {"thing.failed", "thing.lock"}
-
-
-def test_an_error_of_ours_is_not_remembered(precompiled: Precompiled) -> None:
-    def fail(out: Path, _: Meter) -> None:
-        raise OSError("disk full")
-
-    with pytest.raises(OSError, match="disk full"):
-        precompiled.artefact("thing", fail)
-    assert precompiled.artefact("thing", lambda out, _: None).is_dir()
 
 
 def compiles(precompiled: Precompiled, work: Path, text: str, *more: str, spec: HeaderSpec = SPEC) -> str:
@@ -95,19 +56,6 @@ def test_each_set_of_flags_has_a_header(precompiled: Precompiled, tmp_path: Path
 def test_a_header_that_does_not_compile_is_not_prepared(precompiled: Precompiled) -> None:
     with pytest.raises(NotPrepared, match=r"failed on our own source: .*no_such_header"):
         precompiled.header(HeaderSpec("broken", "#include <no_such_header.h>\n", slim=False))
-
-
-@pytest.mark.parametrize(
-    ("output", "expected"),
-    [
-        ("In file included from a.h:1:\na.h:2:1: error: 'x' was not declared\nmore", "a.h:2:1: error: 'x' was not declared"),
-        ("cc1plus: fatal error: a.h: No such file", "cc1plus: fatal error: a.h: No such file"),
-        ("one\n\ntwo\n", "two"),
-        ("", "no message"),
-    ],
-)  # fmt: skip
-def test_the_first_error_of_a_compiler_stands_for_all(output: str, expected: str) -> None:
-    assert first_error(output) == expected
 
 
 def test_launches_are_led_through_the_counter() -> None:

@@ -31,13 +31,14 @@ from elftools.common.exceptions import ELFError
 
 from dice.errors import DiceError, HarnessError
 from dice.kernels.builder import cpu_toolchain
+from dice.kernels.builder.artefacts import NotPrepared, PrepareReport
 from dice.kernels.builder.cache import BuildCache
 from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, Workbench
 from dice.kernels.builder.cpu_route import CpuBuild
 from dice.kernels.builder.flags import refusal
 from dice.kernels.builder.headers import CSRC, files_digest
 from dice.kernels.builder.outcome import Built, Declined, FinalRefusal, OutOfLimits
-from dice.kernels.builder.precompiled import NotPrepared, Precompiled, PrepareReport
+from dice.kernels.builder.precompiled import Precompiled
 from dice.kernels.builder.resource_usage import Multiprocessor, kernel_uses
 from dice.kernels.builder.split_build import SplitBuild
 from dice.kernels.builder.stock import build_stock

@@ -280,3 +280,12 @@ class Workbench:
         if not done.ok:
             raise SplitRefused(f"{command[0]} failed: {done.output.strip()[:300]}")
         return (self.folder / out).read_text(encoding="utf-8", errors="replace")
+
+
+def first_error(output: str) -> str:
+    """The first line of compiler output that reports an error, or its last line."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    for line in lines:
+        if "error" in line.lower() or "fatal" in line.lower():
+            return line[:400]
+    return lines[-1][:400] if lines else "no message"

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from dice.kernels.builder.binding import BindingRefused, table_from_module
-from dice.kernels.builder.compiler import ToolRun
+from dice.kernels.builder.compiler import ToolRun, first_error
 from dice.kernels.builder.cpu_errors import check_rules, declared_by_torch, own_error
 from dice.kernels.builder.cpu_static_shared import check_static_shared
 from dice.kernels.builder.cpu_toolchain import cpu_header, runtime_library
@@ -25,7 +25,6 @@ from dice.kernels.builder.device_image import readable_names
 from dice.kernels.builder.flags import as_lines, standards
 from dice.kernels.builder.main_unit import MainUnit
 from dice.kernels.builder.outcome import Built, Declined, FinalRefusal, broken_rule
-from dice.kernels.builder.precompiled import first_error
 from dice.kernels.builder.request_sources import Sources, sources_of
 from dice.kernels.builder.route import Route
 from dice.kernels.builder.unknown_flags import accepted_flags

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from dice.kernels.builder.artefacts import NotPrepared
 from dice.kernels.builder.compiler import Meter
 from dice.kernels.builder.cpu_aliases import alias_folder
 from dice.kernels.builder.headers import CSRC, HeaderSpec, files_digest, source_digest
-from dice.kernels.builder.precompiled import NotPrepared, Precompiled
+from dice.kernels.builder.precompiled import Precompiled
 from dice.kernels.cpu import LIBRARY
 
 CPU_CSRC = CSRC / "cpu"
@@ -67,7 +68,11 @@ def cpu_header(precompiled: Precompiled, name: str) -> HeaderSpec:
 def runtime_library(precompiled: Precompiled) -> Path:
     """`libdice_cpu.so`, behind all CPU objects; compiled the first time (20 s of CPU). Raises NotPrepared."""
     machine = [flag.removeprefix("-march=") for flag in machine_flags()]
-    digests = (files_digest(CPU_CSRC, CSRC / "extension"), source_digest("precompiled.py"))
+    digests = (
+        files_digest(CPU_CSRC, CSRC / "extension"),
+        source_digest("artefacts.py"),
+        source_digest("precompiled.py"),
+    )
     name = "-".join(["cpu", *digests, *machine])
     return precompiled.artefact(name, partial(_make_runtime, precompiled)) / LIBRARY
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dice.kernels.builder.compiler import ToolRun, Workbench
+from dice.kernels.builder.compiler import ToolRun, Workbench, first_error
 from dice.kernels.builder.device_image import Symbol, host_symbols, image_assembly, image_symbols, readable_names
 from dice.kernels.builder.device_unit import explicit_instantiation, render_device
 from dice.kernels.builder.final_refusal import FinalRefusals
 from dice.kernels.builder.flags import BuildFlags, standards
 from dice.kernels.builder.host_unit import scoped_name
-from dice.kernels.builder.precompiled import Precompiled, first_error
+from dice.kernels.builder.precompiled import Precompiled
 from dice.kernels.builder.request_sources import Sources
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.lexer import SplitRefused

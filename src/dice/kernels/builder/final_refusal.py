@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from dice.kernels.builder.compiler import Workbench
+from dice.kernels.builder.compiler import Workbench, first_error
 from dice.kernels.builder.outcome import FinalRefusal
-from dice.kernels.builder.precompiled import Precompiled, first_error
+from dice.kernels.builder.precompiled import Precompiled
 from dice.kernels.builder.split_roles import Roles
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.diagnostics import Diagnostic, errors, read_gcc, read_nvcc

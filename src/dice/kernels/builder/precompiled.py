@@ -14,33 +14,25 @@ Other modules may add headers of their own: `precompiled.header(HeaderSpec(name,
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from dice.errors import HarnessError
-from dice.jsonl import atomic_writer
+from dice.kernels.builder.artefacts import LIMITS, Artefacts, NotPrepared, PrepareReport
 from dice.kernels.builder.bodies import bodies as taken
 from dice.kernels.builder.bodies import function_name, included_files, without_bodies
-from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, ToolRun, Workbench
+from dice.kernels.builder.compiler import Meter, ToolJail, ToolRun, Workbench
 from dice.kernels.builder.headers import CSRC, CUDA_EXTRAS, HEADERS, HeaderSpec, files_digest, source_digest
-from dice.kernels.builder.slim_headers import SlimRefused, cuda_host_headers, slim_headers
+from dice.kernels.builder.slim_headers import cuda_host_headers, slim_headers
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.builder.vocabulary import Vocabulary, device_headers, read_vocabulary
-from dice.locks import file_lock
 
-_LIMITS = ToolLimits(timeout_s=900.0, memory_gib=24.0, file_gib=8.0, room_gib=2.0)
 _WRAPPED = (
     "__cudaRegisterFunction",
     "cudaLaunchKernel",
@@ -49,8 +41,6 @@ _WRAPPED = (
     "__cudaGetKernel",
     "__cudaLaunchKernel",
 )
-
-
 _SUPPORT_OBJECTS = ("binding.o", "clocks.o", "functions.o", "bodies.o")
 _TORCH = "#include <torch/types.h>\n#include <torch/extension.h>\n#include <c10/util/Logging.h>\n"
 """PyTorch for units that start from a slim header. Logging.h: the slim headers do not reach it, PyTorch's do; macros such as
@@ -65,31 +55,14 @@ _EXPORTS = "exports.map"
 _FUNCTIONS = "functions.txt"
 
 
-class NotPrepared(Exception):
-    """A header or library cannot be made on this machine; the message is the reason."""
-
-
-@dataclass
-class PrepareReport:
-    """What `prepare` did: artefact -> CPU seconds for those that were made now."""
-
-    cpu_seconds: dict[str, float] = field(default_factory=dict)
-    seconds: float = 0.0
-    failures: dict[str, str] = field(default_factory=dict)
-
-
-class Precompiled:
+class Precompiled(Artefacts):
     """Artefacts of one toolchain in one folder; safe for many processes. `jail`: where compilers run."""
 
     def __init__(self, toolchain: Toolchain, folder: Path, jail: ToolJail) -> None:
+        super().__init__(folder, jail)
         self.toolchain = toolchain
-        self.folder = folder
         self.host_folder = folder.with_name(f"host-{toolchain.host_fingerprint}")
         """For what is the same with either back end."""
-        self.jail = jail
-        self.report = PrepareReport()
-        self.waited_s = 0.0
-        """Wall time that this process spent on making artefacts: no candidate's fault."""
         self._vocabulary: Vocabulary | None = None
 
     def prepare(self, jobs: int | None = None, *, everything: bool = False) -> PrepareReport:
@@ -108,21 +81,6 @@ class Precompiled:
                 self.report.failures[str(outcome).split(":")[0]] = str(outcome)
         self.report.seconds = time.monotonic() - started
         return self.report
-
-    def side_by_side(self, tasks: Sequence[Callable[[], object]], jobs: int | None = None) -> list[object]:
-        """What the tasks return, or the NotPrepared that they raise, `jobs` at a time (default: as many as there are cores).
-
-        An exception in this thread, by a signal say, ends the compilers that the tasks wait for, and so the tasks.
-        """
-        count = jobs or min(len(tasks), len(os.sched_getaffinity(0)))
-        with ThreadPoolExecutor(count) as pool:
-            try:
-                running = [pool.submit(_outcome, task) for task in tasks]
-                return [future.result() for future in running]
-            except BaseException:
-                self.jail.close()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
 
     def header(self, name: str | HeaderSpec, flags: Sequence[str] = ()) -> tuple[str, ...]:
         """The flags of a unit that starts from the precompiled header `name` of HEADERS (or any other spec), `flags` among
@@ -212,62 +170,6 @@ class Precompiled:
         folders += [self.slim_folder()] if spec.slim else []
         return [word for folder in folders for word in ("-isystem", str(folder))]
 
-    def artefact(self, name: str, make: Callable[[Path, Meter], None], folder: Path | None = None) -> Path:
-        """`folder/name`, made by `make(temporary folder, meter)` when missing. A failure is kept in `name.failed`."""
-        path = (folder or self.folder) / name
-        failed = path.with_name(path.name + ".failed")
-        if path.is_dir():
-            with contextlib.suppress(OSError):  # a cache that others made is used as it is
-                os.utime(path)  # the cache evicts what was not used for long
-            return path
-        started = time.monotonic()
-        with file_lock(path.with_name(path.name + ".lock"), timeout_s=1800.0, gives_up=lambda: self.jail.ended):
-            self._make(name, path, failed, make)
-        self.waited_s += time.monotonic() - started
-        return path
-
-    def _make(self, name: str, path: Path, failed: Path, make: Callable[[Path, Meter], None]) -> None:
-        """Make the artefact unless it is there or known to fail. Called under its lock."""
-        if path.is_dir():
-            return
-        if failed.exists():
-            raise NotPrepared(failed.read_text())
-        for left in path.parent.glob(f".{path.name}.*"):  # by one that was killed: who holds the lock is alone
-            shutil.rmtree(left, ignore_errors=True)
-        out = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-        meter = Meter(self.jail)
-        try:
-            make(out, meter)
-            _let_read(out)
-            out.rename(path)
-        except (NotPrepared, SlimRefused) as failure:
-            message = f"{name}: {failure}"
-            with atomic_writer(failed) as stream:
-                stream.write(message)
-            raise NotPrepared(message) from failure
-        finally:
-            shutil.rmtree(out, ignore_errors=True)
-            self.report.cpu_seconds[name] = meter.cpu_seconds
-
-    def compile_own(self, meter: Meter, command: Sequence[str | Path], work: Path) -> None:
-        """Run a compiler on source of ours. Raises NotPrepared when it fails, HarnessError when memory or disk end."""
-        done = meter.run(command, work, _LIMITS)
-        if done.starved:
-            raise HarnessError(f"{command[0]} was killed by the kernel, for lack of memory, on our own source.")
-        if not done.ok:
-            reason = "took too long" if done.timed_out else first_error(done.output)
-            raise NotPrepared(f"{Path(str(command[0])).name} failed on our own source: {reason}")
-
-    def compile_side_by_side(self, meter: Meter, commands: Sequence[Sequence[str | Path]], work: Path) -> None:
-        """`compile_own` for several commands at once, as many as there are cores."""
-        meters = [Meter(self.jail) for _ in commands]
-        pairs = zip(meters, commands, strict=True)
-        outcomes = self.side_by_side([partial(self.compile_own, part, command, work) for part, command in pairs])
-        meter.cpu_seconds += sum(part.cpu_seconds for part in meters)
-        for outcome in outcomes:
-            if isinstance(outcome, NotPrepared):
-                raise outcome
-
     def stand_in(self, meter: Meter, library: str, out: Path) -> None:
         """Make what is linked in the place of `library`, a file in `out`: one of its name without symbols or needs.
 
@@ -336,7 +238,7 @@ class Precompiled:
         # A header whose own needs are not installed is left out.
         for name in CUDA_EXTRAS:
             (out / "try.cpp").write_text(f"#include <{name}>\n")
-            if meter.run([tools.cxx, *tools.cxx_flags("cuda"), "-M", "try.cpp", "-o", "try.d"], out, _LIMITS).ok:
+            if meter.run([tools.cxx, *tools.cxx_flags("cuda"), "-M", "try.cpp", "-o", "try.d"], out, LIMITS).ok:
                 stock += f"#include <{name}>\n"
         include = HEADERS["extension_cuda"].include_flags
         gcc = [tools.cxx, *tools.cxx_flags("cuda"), *include, "-E", "-dD"]
@@ -398,21 +300,6 @@ class Precompiled:
         )
 
 
-def _outcome(task: Callable[[], object]) -> object:
-    try:
-        return task()
-    except NotPrepared as failure:
-        return failure
-
-
-def _let_read(folder: Path) -> None:
-    """Whatever the umask: compilers and candidates, who are other users, read what is made here, and own none of it."""
-    for path in (folder, *folder.rglob("*")):
-        if path.stat().st_uid != os.geteuid():
-            os.chown(path, os.geteuid(), os.getegid())
-        path.chmod(0o755 if path.is_dir() else 0o644)
-
-
 def write_files(folder: Path, files: Iterable[tuple[str, str]]) -> None:
     """Write texts to their paths below `folder`."""
     for name, text in files:
@@ -424,12 +311,3 @@ def write_files(folder: Path, files: Iterable[tuple[str, str]]) -> None:
 def wrap_flags() -> list[str]:
     """Linker flags that lead launches and registrations through csrc/extension/launch.cpp."""
     return [f"-Wl,--wrap={name}" for name in _WRAPPED]
-
-
-def first_error(output: str) -> str:
-    """The first line of compiler output that reports an error, or its last line."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    for line in lines:
-        if "error" in line.lower() or "fatal" in line.lower():
-            return line[:400]
-    return lines[-1][:400] if lines else "no message"

@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from dice.kernels.builder.artefacts import NotPrepared
 from dice.kernels.builder.binding import BindingRefused
-from dice.kernels.builder.compiler import ToolRun
+from dice.kernels.builder.compiler import ToolRun, first_error
 from dice.kernels.builder.device_build import DeviceBuild
 from dice.kernels.builder.final_refusal import NARROWING, FinalRefusals
 from dice.kernels.builder.flags import as_lines, standards
@@ -26,7 +27,6 @@ from dice.kernels.builder.host_unit import DEVICE_CALL, render_host
 from dice.kernels.builder.launch_symbols import uncounted_launches
 from dice.kernels.builder.main_unit import MainUnit
 from dice.kernels.builder.outcome import Built, Declined, FinalRefusal, broken_rule
-from dice.kernels.builder.precompiled import NotPrepared, first_error
 from dice.kernels.builder.request_sources import sources_of
 from dice.kernels.builder.route import Route
 from dice.kernels.builder.unknown_flags import accepted_flags
