@@ -32,7 +32,9 @@ from one_gpu import PROMPT, machine, random_model
 
 from dice.decoding import cluster_attention, cuda_kernel, fast, products
 from dice.decoding.block_diffusion import BlockDiffusion, BlockDiffusionConfig
-from dice.decoding.decoder import PREFILL_TOKENS, Decoder, Request
+from dice.decoding.decoder import Decoder
+from dice.decoding.memory import PREFILL_TOKENS
+from dice.decoding.requests import Request
 from dice.jsonl import Journal
 from dice.manifest import Stopwatch, write_manifest
 from dice.model.attention_masks import block_causal_layout
@@ -75,7 +77,7 @@ def leave_out(parts: Sequence[str]) -> None:
     if "launch-overlap" in parts:
         cuda_kernel.has_dependent_launch = lambda device: False
     if "few-rows" in parts:
-        products.MOST_ROWS = 0
+        products.MOST_ROWS = 0  # pyright: ignore[reportPrivateImportUsage]
     if "prefill-graph" in parts:
         fast.PREFILL_GRAPH_TOKENS = 0
     if "cluster-attention" in parts:

@@ -22,7 +22,8 @@ from one_gpu import PROMPT, random_model
 from torch.profiler import ProfilerActivity, profile
 
 from dice.decoding.block_diffusion import BlockDiffusionConfig
-from dice.decoding.decoder import Decoder, Request
+from dice.decoding.decoder import Decoder
+from dice.decoding.requests import Request
 from dice.decoding.rows import StepResult
 
 NEW = 128

@@ -101,8 +101,8 @@ def main() -> int:
         rows = [row for _, row in read_objects(options.sol_execbench)]
         for name, passed in (("REWARD_HACK", lambda status: status != "REWARD_HACK"), ("not PASSED", "PASSED".__eq__)):
             drawn = [[row for row in rows if row["kind"] == kind] for kind in ("tricks", "honest")]
-            cells = [f"{sum(not passed(row['status']) for row in part)} of {len(part)}" for part in drawn]
-            print(f"| SOL-ExecBench, a run: {name} | {cells[0]} | {cells[1]} | |")
+            shares = [f"{sum(not passed(row['status']) for row in part)} of {len(part)}" for part in drawn]
+            print(f"| SOL-ExecBench, a run: {name} | {shares[0]} | {shares[1]} | |")
     if options.verdicts is not None:
         ends = {
             row["problem_id"]: row["status"] for _, row in read_objects(options.verdicts) if row["protocol"] == "strict"

@@ -39,8 +39,10 @@ from hypothesis import strategies as st
 
 from dice.jsonl import to_line
 from dice.kernels.builder.builder import Builder
+from dice.kernels.builder.resource_usage import Multiprocessor
 from dice.kernels.grader.executor import Executor
 from dice.kernels.records.evidence import Access, Change, OpUse, OutputFacts
+from dice.kernels.records.explanation import KernelUse
 from dice.kernels.records.extension import BuildResult, ExtensionRequest
 from dice.kernels.records.job import Job, Judging, Limits
 from dice.kernels.records.verdict import Verdict
@@ -307,7 +309,7 @@ class PlayedCandidate:
     def _write(self, data: bytes, oddity: Oddity | None = None) -> None:
         if not data:
             raise ChannelClosed
-        kind, value, _ = oddity or ("", None, 0)
+        kind, value, _ = oddity or ("", (), 0)
         inside = [place for place in value if 0 < place < len(data)] if kind == "pieces" else []
         self._socket.setblocking(True)
         if kind == "descriptors":
@@ -400,6 +402,10 @@ class Refusing:
         """As the real one answers a source that does not compile."""
         return BuildResult(status="compile_error", key=request.digest(), route="stock", message=request.name)
 
+    def kernel_uses(self, result: BuildResult, processor: Multiprocessor) -> list[KernelUse]:
+        """None: nothing is built."""
+        return []
+
 
 @dataclass
 class Counted:
@@ -417,6 +423,10 @@ class Counted:
         result = self.builder.build(request)
         self.statuses[f"{result.status} ({result.route})"] += 1
         return result
+
+    def kernel_uses(self, result: BuildResult, processor: Multiprocessor) -> list[KernelUse]:
+        """As the builder says."""
+        return self.builder.kernel_uses(result, processor)
 
 
 class Fuzz:

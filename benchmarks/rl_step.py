@@ -33,7 +33,8 @@ from one_gpu import random_model
 
 from dice.config import parse_config
 from dice.data.pair import Pair
-from dice.decoding.decoder import Completion, Decoder, Request
+from dice.decoding.decoder import Decoder
+from dice.decoding.requests import Completion, Request
 from dice.errors import DiceError
 from dice.jsonl import Journal, read_jsonl
 from dice.manifest import Stopwatch, write_manifest
@@ -171,12 +172,17 @@ def measure(args: argparse.Namespace, config: RlConfig, pending: PendingVerdicts
     ]
     updates = [time.perf_counter()]
 
-    def tell() -> None:
+    untimed = engine.step
+
+    def step(learning_rate: float) -> float:
+        norm = untimed(learning_rate)
         updates.append(time.perf_counter())
         if engine.rank == 0:
             print(f"update {len(updates) - 1}: {updates[-1] - updates[-2]:.1f} s", flush=True)
+        return norm
 
-    report = updater.update(trajectories, 1, tell)
+    engine.step = step
+    report = updater.update(trajectories, 1)
     if sampler is not model:
         engine.copy_to(sampler)
     torch.cuda.synchronize()

@@ -156,8 +156,9 @@ def tokens_read(text: str) -> Row:
     """What the checks read in a source."""
     source = CudaSource(text)
     kernels = [
-        {"name": k.name, "pointers": sorted(pointers_of(k)), "body": digest_of(t.text for t in source.body(k)[1:-1])}
+        {"name": k.name, "pointers": sorted(pointers_of(k, body)), "body": digest_of(t.text for t in body)}
         for k in source.kernels
+        for body in [source.body(k)[1:-1]]
     ]
     macros = kernel_macros(source)
     return {

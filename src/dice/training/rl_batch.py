@@ -14,7 +14,8 @@ from typing import TypeVar
 
 import torch.distributed as dist
 
-from dice.decoding.decoder import Decoder, Request
+from dice.decoding.decoder import Decoder
+from dice.decoding.requests import Request
 from dice.jsonl import write_jsonl
 from dice.training.curriculum import Curriculum
 from dice.training.processes import rank_and_world

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 
 from dice.data.tokenizer import CodeTokenizer
-from dice.decoding.decoder import Completion
+from dice.decoding.requests import Completion
 from dice.model.transformer import Transformer
 from dice.training.engine import TrainingEngine
 from dice.training.local_engine import LocalEngine

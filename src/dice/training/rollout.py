@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from dice.decoding.decoder import Completion, Decoder, Request
+from dice.decoding.decoder import Decoder
+from dice.decoding.requests import Completion, Request
 from dice.kernels.api import Feed, Job, Verdict, cores, open_pool
 from dice.training.rl_config import RewardConfig
 from dice.training.rl_data import Candidate, RlProblem
