@@ -57,6 +57,7 @@ class BetweenCalls:
     def __init__(self, source: PythonSource) -> None:
         self._source, self._scopes, self._work = source, scopes_of(source), work_of(source)
         self._inside = {node for node in source.in_forward if isinstance(node, Function | ast.Lambda)}
+        self._attributes: dict[ast.AST, dict[str, set[Thing]]] = {}
         self._iterators: dict[Thing, bool] = {}
         self._other_names: dict[Thing, set[Thing]] = defaultdict(set)
         for _ in range(_HANDED):
@@ -166,11 +167,18 @@ class BetweenCalls:
     def _bound(self, node: ast.AST, name: str, attribute: bool) -> Set[Thing]:
         """The things that a statement binds under a name itself."""
         if attribute:
-            targets = [part for part in ast.walk(node) if isinstance(part, ast.Attribute) and part.attr == name]
-            stored = (part for part in targets if isinstance(part.ctx, ast.Store))
-            return {thing for part in stored for thing in self.things(part)}
+            return self._stored(node).get(name, frozenset())
         owner = self._scopes.owner(name, self._scopes.scope_of[node])
         return {(owner, name)} if owner is not None and self._is_kept(owner, name) else frozenset()
+
+    def _stored(self, node: ast.AST) -> dict[str, set[Thing]]:
+        """The attributes that a statement stores, with the things that they are."""
+        if node not in self._attributes:
+            found = self._attributes[node] = {}
+            for part in ast.walk(node):
+                if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
+                    found.setdefault(part.attr, set()).update(self.things(part))
+        return self._attributes[node]
 
     def _note(self, node: ast.AST) -> None:
         """Note what a statement or an expression changes."""
@@ -181,20 +189,31 @@ class BetweenCalls:
                 ends = (part for part in targets if isinstance(part, ast.Subscript) and _is_a_place(part.slice))
                 self.stepped |= {thing for part in ends for thing in self.things(part)}
             case ast.Assign() | ast.AnnAssign() | ast.NamedExpr():
-                for found in bindings_of(node):
-                    for thing in self._bound(node, found.name, found.attribute) if found.value is not None else ():
-                        assert found.value is not None
-                        self._after[thing] |= self._read(found.value) if not self._is_it(found.value, thing) else set()
-                for part in _subscripts(node):
-                    read = self._read(part.slice) | (self._read(node.value) if node.value is not None else set())
-                    shortens = _has_an_end(part.slice) and isinstance(node.value, ast.List | ast.Tuple)
-                    self.stepped |= self.things(part) if shortens else set()
-                    for thing in self.things(part):
-                        self._after[thing] |= read
+                self._note_bindings(node)
+                self._note_elements(node)
             case ast.Call():
                 self._note_call(node)
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
             self.stepped |= {thing for thing in self.things(node) if self._is_iterator(thing)}
+
+    def _note_bindings(self, node: ast.Assign | ast.AnnAssign | ast.NamedExpr) -> None:
+        read: dict[ast.expr, set[Thing]] = {}
+        for found in bindings_of(node):
+            things = self._bound(node, found.name, found.attribute) if found.value is not None else ()
+            for thing in things:
+                assert found.value is not None
+                if found.value not in read:
+                    read[found.value] = self._read(found.value)
+                self._after[thing] |= read[found.value] if not self._is_it(found.value, thing) else set()
+
+    def _note_elements(self, node: ast.Assign | ast.AnnAssign | ast.NamedExpr) -> None:
+        parts = [*_subscripts(node)]
+        read = self._read(node.value) if parts and node.value is not None else set[Thing]()
+        for part in parts:
+            shortens = _has_an_end(part.slice) and isinstance(node.value, ast.List | ast.Tuple)
+            self.stepped |= self.things(part) if shortens else set()
+            for thing in self.things(part):
+                self._after[thing] |= read | self._read(part.slice)
 
     def _is_it(self, value: ast.expr, thing: Thing) -> bool:
         return isinstance(value, ast.Name | ast.Attribute) and self.things(value) == {thing}

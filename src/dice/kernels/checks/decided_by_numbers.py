@@ -57,13 +57,16 @@ def _spares_kernels(source: PythonSource, choice: Choice) -> bool:
 
 
 def _launches_by(source: PythonSource, choice: Choice) -> bool:
-    """Whether each way launches kernels, and one outcome does so itself: `zeros(x) if ... else relu(x)`."""
+    """Whether each way launches kernels, and each gives an answer of its own: `zeros(x) if ... else relu(x)`. A launch more,
+    before what is the same for all, is no answer."""
     if not isinstance(choice.node, _WHOLE) or choice.repeats or raises(choice.outcomes.blocks[0]):
         return False
-    work = work_of(source)
+    work, blocks = work_of(source), choice.outcomes.blocks
+    if all(work.of(block).launches for block in blocks):
+        return True
     ways = work.ways(choice.outcomes)
-    own = any(work.of(block).launches for block in choice.outcomes.blocks)
-    return own and bool(ways) and all(way.launches for way in ways)
+    answers = any(_leaves(block) and work.of(block).launches for block in blocks)
+    return answers and bool(ways) and all(way.launches for way in ways)
 
 
 def _gives_up(source: PythonSource, choice: Choice, of_kernels: NumbersRead) -> bool:

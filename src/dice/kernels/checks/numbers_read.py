@@ -31,6 +31,8 @@ _OF_ADDRESSES = words("data_ptr id hash _version _base")
 """Judged by themselves: a kernel may ask how memory is aligned."""
 _OF_SIZE = ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.NotEq
 """Comparisons of what things hold; the others ask what they are."""
+_EQUALITIES = words("equal array_equal")
+"""Functions that ask if all elements are those of another tensor."""
 _PROPERTIES = words("property cached_property")
 _ROUNDS = 12
 """Steps by which numbers are followed through variables and functions."""
@@ -109,13 +111,15 @@ class NumbersRead:
     def _follow(self, node: ast.AST) -> None:
         """Note what a statement or a call hands on."""
         known: dict[ast.expr, bool] = {}
+        sized: dict[ast.expr, bool] = {}
         for found in bindings_of(node):
-            if found.value is not None and found.value not in known:
-                known[found.value] = self.by(found.value)
-            if found.value is not None:
-                variable = (None if found.attribute else self._owner(node, found.name), found.name)
-                self._variables |= {variable} if known[found.value] else set()
-                self._sized |= {variable} if self._is_sized(found.value) else set()
+            if found.value is None:
+                continue
+            if found.value not in known:
+                known[found.value], sized[found.value] = self.by(found.value), self._is_sized(found.value)
+            variable = (None if found.attribute else self._owner(node, found.name), found.name)
+            self._variables |= {variable} if known[found.value] else set()
+            self._sized |= {variable} if sized[found.value] else set()
         match node:
             case ast.Return(value=ast.expr() as value) if self.by(value) or self._is_under_numbers(node):
                 self._giving.add(self._scopes.scope_of[node])
@@ -260,6 +264,8 @@ def numbers_read(
 
 def is_of_a_pattern(source: PythonSource, statistic: ast.Call) -> bool:
     """Whether it asks if elements are exactly a number (`Besides.patterns`)."""
+    if identifier_of(statistic.func) in _EQUALITIES:
+        return True
     if not isinstance(statistic.func, ast.Attribute) or statistic.func.attr not in ("all", "any"):
         return False
     whole = source.dotted(statistic.func.value) == "torch" and bool(statistic.args)
