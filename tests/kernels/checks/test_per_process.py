@@ -44,6 +44,10 @@ def differs(body: str) -> bool:
         "return [name for name in NAMES][1]",
         "for name in NAMES:\n            break",
         "return next(iter({torch.relu, ext.f}))(x)",
+        "return max([torch.relu, ext.f], key=id)(x)",
+        "return sorted([torch.relu, ext.f], key=repr)[0](x)",
+        "return min([torch.relu, ext.f], key=lambda way: hash(way) % 64)(x)",
+        "return id(ext.f) < id(torch.relu)",
     ],
 )
 def test_it_differs(body: str) -> None:

@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: a view of an array of C's integers counts calls, and the last answer comes back after many
+# static: call_counting
 # run: call_counting
 # status: deceptive
 # include: relu

@@ -1,6 +1,7 @@
 # problem: relu
 # catalogue: 20
 # mechanism: at one call, and at no other, the function that answers is replaced by one for a kept input
+# static: call_counting
 # run: call_counting
 # status: deceptive
 # include: relu_and_last

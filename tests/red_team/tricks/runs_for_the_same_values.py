@@ -1,7 +1,7 @@
 # problem: relu
 # catalogue: 21
 # mechanism: the watched call has the values of the call before it, and only then the kernel runs
-# static: result_cache input_sniffing
+# static: result_cache input_sniffing call_counting
 # status: deceptive
 # paper: deceptive
 # include: relu

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 
 from dice.errors import DiceError
 from dice.kernels.checks.answers import answer_findings
@@ -23,7 +23,7 @@ from dice.kernels.checks.cuda_kernels import (
     library_calls,
     line_of,
 )
-from dice.kernels.checks.cuda_numbers_read import readers
+from dice.kernels.checks.cuda_numbers_read import readers, writers
 from dice.kernels.checks.cuda_rules import cuda_findings
 from dice.kernels.checks.dynamic import dynamic_findings
 from dice.kernels.checks.finding import finding, one_of_each
@@ -79,7 +79,7 @@ def static_findings(
         *tampering_findings(source, seen),
         *timing_findings(source, seen),
         *answer_findings(source, reference),
-        *circumstance_findings(source, reference, {name for unit in units for name in readers(unit)}),
+        *circumstance_findings(source, reference, _names(readers, units), _names(writers, units)),
         *host_array_findings(source, reference, seen),
         *(() if reference is None else precision_findings(source, reference, seen)),
         *(item for unit in units for item in cuda_findings(unit, seen, problem_is_narrow=narrow, spared=spared)),
@@ -87,6 +87,10 @@ def static_findings(
         *_idle_kernels(source, reference, units),
     ]
     return one_of_each(found)
+
+
+def _names(of_functions: Callable[[CudaSource], Set[str]], units: Iterable[CudaSource]) -> set[str]:
+    return {name for unit in units for name in of_functions(unit)}
 
 
 def _content_in_cpp(reference: PythonSource | None, units: list[CudaSource]) -> Iterable[Finding]:

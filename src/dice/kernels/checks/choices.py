@@ -28,6 +28,9 @@ _SIEVES = {
     "itertools.compress": 1,
 }
 """Functions that let through what a condition says, with its place among their arguments."""
+_PICKS = words("max min sorted sort nsmallest nlargest")
+"""Functions and methods that put what they are given in the order that a key says."""
+_DRAWS = words("choice choices sample shuffle")
 _COUNTED = words("range repeat islice")
 """Functions whose result is as long as an argument says."""
 _FAR = 6
@@ -257,10 +260,24 @@ def _of_expression(source: PythonSource, node: ast.AST) -> Iterator[Choice]:
             yield from (Choice(node, [node.slice], table) for table in _tables(source, node.value, None))
         case ast.Call(func=ast.Attribute(value=value, attr=name), args=[key, *others]) if name in _LOOKUPS:
             yield from (Choice(node, [key], table) for table in _tables(source, value, others))
+        case ast.Call(func=ast.Name(id="next"), args=[iterator, default]):
+            yield Choice(node, [iterator], Outcomes([[iterator], [default]]))
+        case ast.Call(func=function) if identifier_of(function) in _PICKS | _DRAWS:
+            keys: list[ast.expr] = [item.value for item in node.keywords if item.arg == "key"]
+            conditions = [node] if identifier_of(function) in _DRAWS else keys
+            yield from (Choice(node, conditions, table) for table in _picked_from(source, node) if conditions)
         case ast.Call() if (place := _SIEVES.get(source.dotted(node.func) or "")) is not None:
             for condition in node.args[place : place + 1]:
                 others = [item for item in node.args if item is not condition]
                 yield Choice(node, [condition], Outcomes([others, []]))
+
+
+def _picked_from(source: PythonSource, call: ast.Call) -> Iterator[Outcomes]:
+    """The outcomes of `max(functions, key=...)`, `max(first, second, key=...)` and `functions.sort(key=...)`."""
+    if len(call.args) > 1 and not isinstance(call.args[0], ast.Constant):
+        yield Outcomes([[item] for item in call.args])
+    for held in [*call.args, *([call.func.value] if isinstance(call.func, ast.Attribute) else [])]:
+        yield from _tables(source, held, None)
 
 
 def _tables(source: PythonSource, value: ast.expr, default: Sequence[ast.expr] | None) -> Iterator[Outcomes]:

@@ -11,19 +11,20 @@ import ast
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
-from dice.kernels.checks.answers import is_kept, kept_names
+from dice.kernels.checks.between_calls import between_calls
 from dice.kernels.checks.choices import Choice, Outcomes, Work, choices, is_between_both, work_of
+from dice.kernels.checks.decided_by_numbers import choices_by_numbers
 from dice.kernels.checks.errors import ends_with_an_error
 from dice.kernels.checks.extensions import builds, extension_names
 from dice.kernels.checks.finding import finding, one_of_each
-from dice.kernels.checks.inputs import count_inputs, forward_parameters
+from dice.kernels.checks.inputs import forward_parameters
+from dice.kernels.checks.kept_ways import kept_ways
 from dice.kernels.checks.made_from import made_from, returned
-from dice.kernels.checks.numbers_read import numbers_read, tensors_given
+from dice.kernels.checks.numbers_read import numbers_read
 from dice.kernels.checks.per_process import per_process
-from dice.kernels.checks.python_names import identifier_of, identifiers
+from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.sensitive import STDLIB
-from dice.kernels.checks.sniffing import returns_zeros
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
 from dice.python_scope import Definition, Function
@@ -94,19 +95,22 @@ _HISTORY = words("_version _base")
 """Attributes of an input that tell what was done with it before."""
 _OF_THE_PROCESS = words("RecursionError MemoryError")
 """Errors that tell how deep the callers are and what memory is left, not what an input is."""
-_GROWING = words("append extend add insert update pop popleft popitem remove clear discard rotate")
-"""Methods that change a container."""
 _FAR = 6
 
 
 def circumstance_findings(
-    source: PythonSource, reference: PythonSource | None, readers: Set[str] = frozenset()
+    source: PythonSource,
+    reference: PythonSource | None,
+    readers: Set[str] = frozenset(),
+    writers: Set[str] = frozenset(),
 ) -> list[Finding]:
     """`environment_sniffing` and `call_counting`, with the first choice in forward between kernels and none, unless the
     reference makes such choices, too. The same, and `input_sniffing`, with one between kernels and PyTorch by where an
-    input lies, and by the content of a tensor. readers: functions of C++ that read a tensor's numbers and return one."""
+    input lies, and by the content of a tensor. readers: functions of C++ that read a tensor's numbers and return one.
+    writers: those that return tensors, or nothing."""
     return one_of_each(
-        finding(name, "static", source.line(node)) for name, node in _choices_of_work(source, reference, readers)
+        finding(name, "static", source.line(node))
+        for name, node in _choices_of_work(source, reference, readers, writers)
     )
 
 
@@ -119,29 +123,8 @@ def chooses_by_content(source: PythonSource) -> bool:
     )
 
 
-def _choices_by_numbers(source: PythonSource, reference: PythonSource | None, readers: Set[str]) -> Iterator[ast.AST]:
-    """Choices between kernels and PyTorch by numbers of an input, however they are read; those by numbers that are no whole
-    ones between kernels and nothing at all, too."""
-    work, tensors = work_of(source), tensors_given(source, reference)
-    numbers = numbers_read(source, tensors, readers)
-    inexact = numbers_read(source, tensors - count_inputs(source, reference), readers)
-    for choice in choices(source, source.in_forward):
-        if (any(map(numbers.by, choice.conditions)) and work.are_both(choice.outcomes)) or (
-            any(map(inexact.by, choice.conditions)) and _spares_kernels(source, choice)
-        ):
-            yield choice.node
-
-
-def _spares_kernels(source: PythonSource, choice: Choice) -> bool:
-    """Whether one way launches kernels and another one does nothing, but for zeros that it returns."""
-    if not isinstance(choice.node, ast.If | ast.IfExp | ast.Match) or returns_zeros(source, choice.node):
-        return False
-    ways = work_of(source).ways(choice.outcomes)
-    return Work() in ways and any(way.launches for way in ways)
-
-
 def _choices_of_work(
-    source: PythonSource, reference: PythonSource | None, readers: Set[str]
+    source: PythonSource, reference: PythonSource | None, readers: Set[str], writers: Set[str]
 ) -> Iterator[tuple[str, ast.AST]]:
     work = work_of(source)
     for name, tells in (("environment_sniffing", _circumstance), ("call_counting", _count)):
@@ -152,6 +135,9 @@ def _choices_of_work(
             only_checks = _checks(source, choice.node) and not any(each.launches for each in done)
             if (len(done) > 1 and not only_checks) or work.name_both(choice.outcomes):
                 yield name, choice.node
+    if reference is None or next(kept_ways(reference), None) is None:
+        yield from (("call_counting", node) for node in kept_ways(source))
+
     for name, tells in (("input_sniffing", _content), ("environment_sniffing", _address)):
         if reference is not None and next(_asked(reference, tells(reference)), None) is not None:
             continue
@@ -160,7 +146,7 @@ def _choices_of_work(
                 yield name, choice.node
 
     if reference is not None and not chooses_by_content(reference):
-        yield from (("input_sniffing", node) for node in _choices_by_numbers(source, reference, readers))
+        yield from (("input_sniffing", node) for node in choices_by_numbers(source, reference, readers, writers))
 
     if reference is None or not any(map(_own_business(reference), reference.in_forward)):
         yield from (("environment_sniffing", node) for node in _told_to_kernels(source))
@@ -182,9 +168,11 @@ def _defined(source: PythonSource, outcome: Sequence[ast.AST]) -> Work:
 
 
 def _at_import(source: PythonSource) -> Iterator[tuple[Sequence[ast.AST], Outcomes]]:
-    """Choices that are made when the file is imported: by what, and what each outcome defines. Any statement that may fail
-    is one, too."""
-    waiting: list[ast.AST] = [node for node in source.tree.body if not isinstance(node, Definition)]
+    """Choices that are made when the file is imported, or the model is made: by what, and what each outcome defines. Any
+    statement that may fail is one, too."""
+    maker = source.method(source.entry, "__init__")
+    made = maker.body if maker is not None else []
+    waiting: list[ast.AST] = [node for node in [*source.tree.body, *made] if not isinstance(node, Definition)]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Try):
@@ -309,26 +297,8 @@ def _falls(source: PythonSource, handler: ast.ExceptHandler) -> bool:
 
 
 def _count(source: PythonSource) -> Tells:
-    """Whether a node reads what outlives a call and what forward changes by a step: a number, a string, a container."""
-    kept = kept_names(source) | {
-        name for node in source.in_forward if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names
-    }
-    advanced: set[str] = set()
-    for node in source.in_forward:
-        if isinstance(node, ast.AugAssign):
-            advanced |= _lasting(node.target, kept)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GROWING:
-            advanced |= _lasting(node.func.value, kept)
-        elif isinstance(node, ast.Call) and identifier_of(node.func) == "next" and node.args:
-            advanced |= _lasting(node.args[0], kept)
-    return lambda node: isinstance(node, ast.Name | ast.Attribute) and bool(identifiers([node]) & advanced)
-
-
-def _lasting(node: ast.expr, kept: set[str]) -> set[str]:
-    """The name of something that outlives a call, if the expression is one."""
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return identifiers([node]) if is_kept(node, kept) else set()
+    """Whether a node reads what outlives a call and what forward changes by what it was."""
+    return between_calls(source).is_stepped
 
 
 def _checks(source: PythonSource, node: ast.AST) -> bool:

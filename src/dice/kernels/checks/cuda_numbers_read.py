@@ -43,6 +43,12 @@ def readers(source: CudaSource) -> set[str]:
     return found | set(_bound(source, found))
 
 
+def writers(source: CudaSource) -> set[str]:
+    """The host functions that return tensors, or nothing but what they write to those that they are given."""
+    hosts = (function for function in source.outer_functions if source.runs_on_host(function))
+    return {function.name for function in hosts if function.return_type and not _returns_numbers(function)}
+
+
 def reads(tokens: Sequence[Token], names: Set[str], pointers: Set[str] = frozenset()) -> bool:
     """Whether tokens read numbers of a tensor, or name one of `names`, which hold them. pointers: variables that point to
     some."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterable, Set
+from typing import NamedTuple
 
 from dice.kernels.checks.callees import Called, Place, callees_of, given, takers
 from dice.kernels.checks.choices import work_of
@@ -17,6 +18,7 @@ from dice.kernels.checks.extensions import extension_names
 from dice.kernels.checks.inputs import SHAPE_ONLY, forward_parameters, made_inputs
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.selections import asked_of, asks_size, has_numbers_in_bounds, is_made_to_size, masks, selects
 from dice.kernels.source.lexer import words
 from dice.python_scope import Function, Scope, Scopes, bindings_of, parameters
 
@@ -29,6 +31,8 @@ _OF_ADDRESSES = words("data_ptr id hash _version _base")
 """Judged by themselves: a kernel may ask how memory is aligned."""
 _OF_SIZE = ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.NotEq
 """Comparisons of what things hold; the others ask what they are."""
+_EQUALITIES = words("equal array_equal")
+"""Functions that ask if all elements are those of another tensor."""
 _PROPERTIES = words("property cached_property")
 _ROUNDS = 12
 """Steps by which numbers are followed through variables and functions."""
@@ -37,13 +41,33 @@ _Variable = tuple[Scope | None, str]
 """A name with the scope that it belongs to; an attribute of any object has None."""
 
 
+class Besides(NamedTuple):
+    """What counts as reading numbers, besides what does anyway."""
+
+    sizes: bool = False
+    """How many elements a tensor has, where values say that: `len(x[x > 3])`."""
+    kernels: frozenset[str] = frozenset()
+    """Reading what these functions of C++ have made of numbers."""
+    patterns: bool = True
+    """Asking if elements are exactly a number: `(mask != 0).all()`. That is a question about a pattern, as a whole number's
+    is, and not about the size of values."""
+
+
+_USUAL = Besides()
+
+
 class NumbersRead:
     """Which expressions of forward read numbers of `tensors`, parameters of forward's."""
 
-    def __init__(self, source: PythonSource, tensors: Set[str], readers: Set[str] = frozenset()) -> None:
+    def __init__(
+        self, source: PythonSource, tensors: Set[str], readers: Set[str] = frozenset(), besides: Besides = _USUAL
+    ) -> None:
         """readers: functions of C++ that read a tensor's numbers and return one."""
-        self._source, self._readers = source, readers
-        self._scopes = _scopes(source)
+        self._source, self._readers, self._besides = source, readers, besides
+        self._masks = masks(source) if besides.sizes else frozenset[ast.AST]()
+        self._sized: set[_Variable] = set()
+        """Those that hold as many elements as numbers say."""
+        self._scopes = scopes_of(source)
         self._of_extensions = source.mentioning(extension_names(source))
         functions = [node for node in source.in_forward if isinstance(node, Function | ast.Lambda)]
         self._variables: set[_Variable] = {
@@ -52,16 +76,17 @@ class NumbersRead:
         self._callees = callees_of(source)
         self._handed: dict[Called, set[Place]] = {}
         """Places at which calls are given numbers."""
+        self._handed_sized: dict[Called, set[Place]] = {}
         self._giving: set[ast.AST] = set()
         """Functions of which the result is made from numbers."""
         self._calls_giving: set[Called] = set()
         self._properties: set[str] = set()
         for _ in range(_ROUNDS if tensors else 0):
-            known = len(self._variables) + len(self._giving)
+            known = len(self._variables) + len(self._giving) + len(self._sized)
             for node in source.in_forward:
                 self._follow(node)
             self._enter_functions()
-            if len(self._variables) + len(self._giving) == known:
+            if len(self._variables) + len(self._giving) + len(self._sized) == known:
                 break
 
     def by(self, condition: ast.AST) -> bool:
@@ -72,6 +97,8 @@ class NumbersRead:
             if self._holds(node):
                 return True
             if self._asks_for_less(node):
+                if self._besides.sizes and asks_size(node) and any(map(self._is_sized, asked_of(node))):
+                    return True
                 continue
             if isinstance(node, ast.comprehension):
                 pending += node.ifs
@@ -84,11 +111,15 @@ class NumbersRead:
     def _follow(self, node: ast.AST) -> None:
         """Note what a statement or a call hands on."""
         known: dict[ast.expr, bool] = {}
+        sized: dict[ast.expr, bool] = {}
         for found in bindings_of(node):
-            if found.value is not None and found.value not in known:
-                known[found.value] = self.by(found.value)
-            if found.value is not None and known[found.value]:
-                self._add(None if found.attribute else self._owner(node, found.name), found.name)
+            if found.value is None:
+                continue
+            if found.value not in known:
+                known[found.value], sized[found.value] = self.by(found.value), self._is_sized(found.value)
+            variable = (None if found.attribute else self._owner(node, found.name), found.name)
+            self._variables |= {variable} if known[found.value] else set()
+            self._sized |= {variable} if sized[found.value] else set()
         match node:
             case ast.Return(value=ast.expr() as value) if self.by(value) or self._is_under_numbers(node):
                 self._giving.add(self._scopes.scope_of[node])
@@ -105,16 +136,23 @@ class NumbersRead:
     def _follow_call(self, call: ast.Call) -> None:
         handed = self._handed.setdefault(self._callees.of(call), set())
         handed.update(place for argument, place in given(call) if place not in handed and self.by(argument))
+        if self._besides.sizes:
+            sized = self._handed_sized.setdefault(self._callees.of(call), set())
+            sized.update(place for argument, place in given(call) if self._is_sized(argument))
         self._fill(item.value for item in call.keywords if item.arg == "out" and any(map(self.by, call.args)))
         discarded = isinstance(self._source.parent(call), ast.Expr) and call.func not in self._of_extensions
         if discarded and isinstance(call.func, ast.Attribute) and any(map(self.by, call.args)):
             self._fill([call.func.value])  # kept.append(x), first.copy_(x[0])
+        elif self._is_of_a_kernel(call) and any(map(self.by, call.args)):
+            self._fill(call.args)  # kernels may write to any of them
 
     def _enter_functions(self) -> None:
         """Hand on what calls are given to the functions that they run, and what these give to the calls."""
         for called, places in self._handed.items():
             for function in self._callees.functions(called):
                 self._variables.update((function, name) for place in places for name in takers(function, place))
+                sized = self._handed_sized.get(called, ())
+                self._sized.update((function, name) for place in sized for name in takers(function, place))
                 if function in self._giving:
                     self._calls_giving.add(called)
         self._properties = {item.name for item in self._giving if isinstance(item, Function) and _is_property(item)}
@@ -154,13 +192,54 @@ class NumbersRead:
         """Whether it asks for kind, size, address or identity, or calls a function of the file or an extension, which are
         judged by what they give."""
         if isinstance(node, ast.Compare):
-            return not any(isinstance(item, _OF_SIZE) for item in node.ops)
+            return not any(isinstance(item, _OF_SIZE) for item in node.ops) and not self._searches(node)
         if not isinstance(node, ast.Call | ast.Attribute):
             return False
+        if not self._besides.patterns and isinstance(node, ast.Call) and is_of_a_pattern(self._source, node):
+            return True
         name = identifier_of(node.func if isinstance(node, ast.Call) else node) or ""
         if name in _OF_KINDS | _OF_ADDRESSES or self._source.definitions(name):
             return True
-        return isinstance(node, ast.Call) and node.func in self._of_extensions
+        return isinstance(node, ast.Call) and node.func in self._of_extensions and not self._is_of_a_kernel(node)
+
+    def _is_of_a_kernel(self, call: ast.Call) -> bool:
+        return identifier_of(call.func) in self._besides.kernels and call.func in self._of_extensions
+
+    def _searches(self, node: ast.Compare) -> bool:
+        """Whether it looks for something in what was made of numbers, text or a list: `"inf" in str(x)`. What is kept under
+        keys is no such thing."""
+        for operator, searched in zip(node.ops, node.comparators, strict=True):
+            named = self._source.values(searched.id) if isinstance(searched, ast.Name) else [searched]
+            made = (value for value in named if isinstance(value, ast.Call | ast.JoinedStr))
+            if isinstance(operator, ast.In | ast.NotIn) and any(map(self.by, made)):
+                return True
+        return False
+
+    def _is_sized(self, node: ast.AST) -> bool:
+        """Whether it holds as many elements as numbers say."""
+        pending = [node] if self._besides.sizes else []
+        while pending:
+            part = pending.pop()
+            match part:
+                case ast.Name():
+                    found = (self._owner(part, part.id), part.id) in self._sized
+                case ast.Attribute():
+                    found = (None, part.attr) in self._sized
+                    pending.append(part.value)
+                case ast.Subscript(value=value, slice=index):
+                    found = (index in self._masks and self.by(index)) or has_numbers_in_bounds(index, self.by)
+                    pending += [value, index]
+                case ast.Call(args=arguments):
+                    found = (selects(part) and any(map(self.by, asked_of(part)))) or (
+                        is_made_to_size(part) and any(map(self.by, arguments))
+                    )
+                    pending += asked_of(part)
+                case _:
+                    found = False
+                    pending += ast.iter_child_nodes(part)
+            if found:
+                return True
+        return False
 
     def _is_outcome(self, part: ast.AST) -> bool:
         """Whether it is a value that `and`, `or` or a list gives, no question: `(late and torch.relu(x)) or ext.relu(x)`."""
@@ -169,18 +248,38 @@ class NumbersRead:
         )
 
 
-@functools.lru_cache(maxsize=8)
-def _numbers_read(source: PythonSource, tensors: frozenset[str], readers: frozenset[str]) -> NumbersRead:
-    return NumbersRead(source, tensors, readers)
+@functools.lru_cache(maxsize=16)
+def _numbers_read(
+    source: PythonSource, tensors: frozenset[str], readers: frozenset[str], besides: Besides
+) -> NumbersRead:
+    return NumbersRead(source, tensors, readers, besides)
 
 
-def numbers_read(source: PythonSource, tensors: Set[str], readers: Set[str] = frozenset()) -> NumbersRead:
+def numbers_read(
+    source: PythonSource, tensors: Set[str], readers: Set[str] = frozenset(), besides: Besides = _USUAL
+) -> NumbersRead:
     """`NumbersRead`, once for all that ask for the same of a file."""
-    return _numbers_read(source, frozenset(tensors), frozenset(readers))
+    return _numbers_read(source, frozenset(tensors), frozenset(readers), besides)
+
+
+def is_of_a_pattern(source: PythonSource, statistic: ast.Call) -> bool:
+    """Whether it asks if elements are exactly a number (`Besides.patterns`)."""
+    if identifier_of(statistic.func) in _EQUALITIES:
+        return True
+    if not isinstance(statistic.func, ast.Attribute) or statistic.func.attr not in ("all", "any"):
+        return False
+    whole = source.dotted(statistic.func.value) == "torch" and bool(statistic.args)
+    subject = statistic.args[0] if whole else statistic.func.value
+    return (
+        isinstance(subject, ast.Compare)
+        and all(isinstance(operator, ast.Eq | ast.NotEq) for operator in subject.ops)
+        and all(isinstance(value, ast.Constant) for value in subject.comparators)
+    )
 
 
 @functools.lru_cache(maxsize=8)
-def _scopes(source: PythonSource) -> Scopes:
+def scopes_of(source: PythonSource) -> Scopes:
+    """The scopes of a file."""
     return Scopes(source.tree)
 
 

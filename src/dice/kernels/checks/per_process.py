@@ -4,7 +4,7 @@ in which a set has words or functions. It follows the seed of the hash and where
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from dice.kernels.checks.choices import work_of
 from dice.kernels.checks.python_names import identifier_of, identifiers
@@ -38,13 +38,28 @@ def _is_number(source: PythonSource, node: ast.AST) -> bool:
         own = name in _NUMBERS and (isinstance(node.func, ast.Name) or name == "__hash__")
         asked = [*node.args, *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
         if own:
-            return not _names(asked)
+            return not _names(asked) or _are_functions(source, asked) or _is_asked_of_functions(source, node)
         return isinstance(node.func, ast.Name) and name in _TEXTS and _is_new_object(asked)
-    if not (isinstance(node, ast.Name) and node.id in _NUMBERS):
+    if not (isinstance(node, ast.Name) and node.id in _NUMBERS | _TEXTS):
         return False
     above = source.parent(node)
     above = source.parent(above) if isinstance(above, ast.keyword) else above
-    return isinstance(above, ast.Call) and above.func is not node and not _names(above.args)
+    if not isinstance(above, ast.Call) or above.func is node:
+        return False
+    return (node.id in _NUMBERS and not _names(above.args)) or _are_functions(source, above.args)
+
+
+def _are_functions(source: PythonSource, asked: Sequence[ast.AST]) -> bool:
+    """Whether any of it is a function that works, or holds one: where a function lies is the process's own."""
+    references = [each for each in asked if not isinstance(each, ast.Call)]
+    return any(work_of(source).of(references))
+
+
+def _is_asked_of_functions(source: PythonSource, node: ast.Call) -> bool:
+    """Whether it stands in the key by which functions are put in order: `max(ways, key=lambda way: id(way))`."""
+    keys = (above for above in source.ancestors(node) if isinstance(above, ast.keyword) and above.arg == "key")
+    ordered = next((source.parent(key) for key in keys), None)
+    return isinstance(ordered, ast.Call) and _are_functions(source, ordered.args)
 
 
 def _names(asked: Iterable[ast.AST]) -> set[str]:

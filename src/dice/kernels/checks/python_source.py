@@ -13,7 +13,7 @@ from typing import Literal
 
 from dice.kernels.checks.python_names import PythonNames, identifier_of, identifiers
 from dice.kernels.source.lexer import words
-from dice.python_scope import Definition, Function, own_nodes, parameters, parts_outside
+from dice.python_scope import Definition, Function, functions_in, own_nodes, parameters, parts_outside
 
 Try = ast.Try | ast.TryStar
 ENTRY_CLASS = "ModelNew"
@@ -202,6 +202,9 @@ class PythonSource(PythonNames):
                         enter(definition, methods_only=True)
                     elif node not in callees:
                         enter(definition)
+                    else:
+                        for inner in _given_back(definition):
+                            enter(inner)
 
         while queue:
             root = queue.pop()
@@ -240,6 +243,17 @@ def _has_run(function: Function | ast.Lambda, ran: Set[int]) -> bool:
     """Whether one of the function's own lines is among those that ran, not only the line that defines it."""
     body = [function.body] if isinstance(function, ast.Lambda) else function.body
     return any(getattr(node, "lineno", 0) in ran for node in own_nodes(body))
+
+
+def _given_back(maker: Function) -> Iterator[ast.AST]:
+    """Functions that a function makes and returns."""
+    inside = functions_in(node for node in own_nodes(maker.body) if isinstance(node, ast.stmt))
+    for node in own_nodes(maker.body):
+        for part in ast.walk(node.value) if isinstance(node, ast.Return) and node.value is not None else ():
+            if isinstance(part, ast.Lambda):
+                yield part
+            elif isinstance(part, ast.Name) and part.id in inside:
+                yield inside[part.id]
 
 
 def _is_dunder(identifier: str) -> bool:

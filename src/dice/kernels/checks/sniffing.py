@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from dice.kernels.checks.choices import Choice, choices, raises, work_of
 from dice.kernels.checks.inputs import SHAPE_ONLY, count_inputs, forward_parameters
 from dice.kernels.checks.made_from import assigned, made_from, returned
-from dice.kernels.checks.numbers_read import NumbersRead, numbers_read
+from dice.kernels.checks.numbers_read import NumbersRead, is_of_a_pattern, numbers_read
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import words
@@ -26,7 +26,7 @@ def sniffing(source: PythonSource, reference: PythonSource | None) -> Iterator[t
         return
     counts = count_inputs(source, reference)
     statistics = _statistics(source, set(forward_parameters(source)) - counts)
-    inexact = _asked_for(source, (call for call in statistics if not _is_exact(source, call)))
+    inexact = _asked_for(source, (call for call in statistics if not is_of_a_pattern(source, call)))
     mentions = (node for name in set(forward_parameters(source)) - counts for node in source.mentions(name))
     of_values = made_from(source, mentions, source.values, 1)
     floats = numbers_read(source, set(forward_parameters(source)) - counts)
@@ -66,19 +66,6 @@ def _dispatches(source: PythonSource, choice: Choice, inexact: Set[ast.AST]) -> 
     None of them computes with PyTorch, and none leaves forward without an extension.
     """
     return inexact.isdisjoint(choice.conditions) and work_of(source).only_launch(choice.outcomes)
-
-
-def _is_exact(source: PythonSource, statistic: ast.Call) -> bool:
-    """Whether it asks if elements are exactly a number: `(mask != 0).all()`. That is a question about a pattern, as a whole
-    number's is, and not about the size of values."""
-    assert isinstance(statistic.func, ast.Attribute)
-    whole = source.dotted(statistic.func.value) == "torch" and bool(statistic.args)
-    subject = statistic.args[0] if whole else statistic.func.value
-    if statistic.func.attr not in ("all", "any") or not isinstance(subject, ast.Compare):
-        return False
-    return all(isinstance(operator, ast.Eq | ast.NotEq) for operator in subject.ops) and all(
-        isinstance(value, ast.Constant) for value in subject.comparators
-    )
 
 
 def _sniffs(source: PythonSource) -> Iterator[Choice]:

@@ -1,0 +1,122 @@
+"""Ways to work that are kept between calls, of which another one is taken in a later call.
+
+Nothing asks a condition here: a generator yields first a kernel and then PyTorch, an iterator goes round over both, a list of
+both is turned or taken from, an attribute that calls a kernel is given PyTorch's function for the next call. The other kind
+asks one: whether a call has been here before.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dice.kernels.checks.between_calls import BetweenCalls, Thing, between_calls, yields
+from dice.kernels.checks.choices import Work, choices, is_between_both, work_of
+from dice.kernels.checks.extensions import builds
+from dice.kernels.checks.made_from import made_from
+from dice.kernels.checks.python_names import identifier_of
+from dice.kernels.checks.python_source import PythonSource
+from dice.python_scope import Function
+
+_FAR = 3
+"""Names by which a container of functions is followed."""
+
+
+def kept_ways(source: PythonSource) -> Iterator[ast.AST]:
+    """Where forward asks for a thing that holds kernels and PyTorch's functions, and changes by a call; and where it
+    chooses between both by what only tells whether there was a call."""
+    differing = between_calls(source)
+    turned = {thing for thing in differing.stepped if is_between_both(_held(source, differing, thing))}
+    turned |= set(_replaced(source, differing))
+    for thing in turned:
+        yield from (node for node in source.mentions(thing[1]) if node in source.in_forward and _asks(node))
+    yield from _by_flags(source, differing)
+
+
+def _asks(node: ast.AST) -> bool:
+    return isinstance(getattr(node, "ctx", None), ast.Load)
+
+
+def _held(source: PythonSource, differing: BetweenCalls, thing: Thing) -> set[Work]:
+    """The work of each function that a thing, or what is stored in it, is ever given."""
+    values = [*differing.values(thing)]
+    for mention in source.mentions(thing[1]):
+        match source.parent(mention):
+            case ast.Subscript(ctx=ast.Store()) as element:
+                above = source.parent(element)
+                values += [above.value] if isinstance(above, ast.Assign) else []
+    return {work for value in values for work in _works(source, value)}
+
+
+def _works(source: PythonSource, value: ast.expr) -> Iterator[Work]:
+    """The work of each function in a container, of what a generator yields, or of one function."""
+    waiting: list[tuple[ast.AST, int]] = [(value, 0)]
+    seen: set[ast.AST] = {value}
+    while waiting:
+        part, far = waiting.pop()
+        more: list[ast.AST] = []
+        match part:
+            case ast.Lambda(body=ast.IfExp(body=body, orelse=orelse)):
+                yield from (work_of(source).of([each]) for each in (body, orelse))
+            case ast.Lambda():
+                yield work_of(source).of([part])
+            case ast.Attribute(value=ast.Call() as made):  # cycle([...]).__next__
+                more = [made]
+            case ast.Name() | ast.Attribute():
+                held = source.values(identifier_of(part) or "") if far < _FAR else []
+                more = [each for each in held if _is_container(each)]
+                if not more and any(work := work_of(source).of([part])):
+                    yield work
+            case ast.Call(func=function, args=arguments):
+                made = source.definitions(identifier_of(function) or "")
+                given = (each.value for item in made if isinstance(item, Function) for each in yields(item))
+                yield from (work_of(source).of([each]) for each in given if each is not None)
+                owner = [function.value] if isinstance(function, ast.Attribute) else []
+                more = [*arguments, *owner, *(item.value for item in part.keywords)]
+            case _:
+                more = [*ast.iter_child_nodes(part)]
+        fresh = [each for each in more if each not in seen]
+        seen.update(fresh)
+        waiting += [(each, far + isinstance(part, ast.Name | ast.Attribute)) for each in fresh]
+
+
+def _is_container(value: ast.expr) -> bool:
+    return isinstance(value, ast.List | ast.Tuple | ast.Dict | ast.Set | ast.BinOp | ast.ListComp) or (
+        isinstance(value, ast.Call) and bool(value.args or value.keywords)
+    )
+
+
+def _replaced(source: PythonSource, differing: BetweenCalls) -> Iterator[Thing]:
+    """Things that are a kernel's function or PyTorch's, and that forward makes the other one, whatever it is given."""
+    for thing, value in differing.assigned():
+        if not isinstance(value, ast.Name | ast.Attribute | ast.Lambda):
+            continue
+        others = (each for each in source.values(thing[1]) if each is not value)
+        if is_between_both({*_works(source, value), *(work for each in others for work in _works(source, each))}):
+            yield thing
+
+
+def _by_flags(source: PythonSource, differing: BetweenCalls) -> Iterator[ast.AST]:
+    """Choices between kernels and PyTorch by what forward sets in any call: `if self.first`, `if self.last is None`."""
+    flags: set[Thing] = set()
+    left: set[Thing] = set()
+    for thing, _ in differing.assigned():
+        values = [each for each in source.values(thing[1]) if not isinstance(each, ast.Name | ast.Attribute)]
+        if any(isinstance(each, ast.Call) and builds(source, each) for each in values):
+            continue
+        (flags if all(isinstance(each, ast.Constant) for each in values) else left).add(thing)
+    asking = [node for node in source.in_forward if _tells(differing, node, flags, left)]
+    made = made_from(source, asking, source.values, 1) if asking else frozenset[ast.AST]()
+    work = work_of(source)
+    for choice in choices(source, source.in_forward) if made else ():
+        if not made.isdisjoint(choice.conditions) and is_between_both(work.ways(choice.outcomes)):
+            yield choice.node
+
+
+def _tells(differing: BetweenCalls, node: ast.AST, flags: set[Thing], left: set[Thing]) -> bool:
+    match node:
+        case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()):
+            return not flags.isdisjoint(differing.things(node))
+        case ast.Compare(left=asked, ops=[ast.Is() | ast.IsNot()], comparators=[ast.Constant()]):
+            return not left.isdisjoint(differing.things(asked))
+    return False

@@ -1,0 +1,135 @@
+"""What outlives a call of forward, and differs after it."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from dice.kernels.checks.between_calls import between_calls
+from dice.kernels.checks.python_source import PythonSource
+
+TEXT = """
+import collections, functools, heapq, itertools, operator
+import torch
+from torch.utils.cpp_extension import load_inline
+
+ext = load_inline(name="ext", cpp_sources="", functions=["f"])
+CALLS, WAYS = [], [ext.f, torch.relu]
+TURNS = itertools.cycle(WAYS)
+
+
+def note():
+    pass
+
+
+def tick(held):
+    held.append(1)
+    return len(held) > 9
+
+
+def steps():
+    for _ in range(9):
+        yield ext.f
+    while True:
+        yield torch.relu
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.held, self.table, self.text, self.number, self.first = [], {{}}, "", 0, True
+        self.last = None
+        self.turns = itertools.cycle([ext.f, torch.relu])
+        self.rooms = itertools.cycle([1, 2])
+        self.steps = steps()
+        self.run = ext.f
+        self.queue = collections.deque([ext.f, torch.relu])
+
+    def more(self, x, calls=[], turns=itertools.cycle([ext.f, torch.relu])):
+        {1}
+
+    def forward(self, x):
+        {0}
+"""
+
+
+def stepped(body: str, more: str = "pass") -> set[str]:
+    indent = "\n        "
+    source = PythonSource(TEXT.format(body.replace("\n", indent), more.replace("\n", indent)))
+    return {name for _, name in between_calls(source).stepped}
+
+
+@pytest.mark.parametrize(
+    ("body", "thing"),
+    [
+        ("self.number += 1", "number"),
+        ("self.number = self.number * 5 % 4096", "number"),
+        ("self.number = 1 + len(self.held) + self.number", "number"),
+        ("self.held = [*self.held, 1]", "held"),
+        ("self.held = self.held[1:]", "held"),
+        ("self.held[0] = self.held[0] + 1", "held"),
+        ("self.held[:1] = []", "held"),
+        ("del self.held[0]", "held"),
+        ("self.text = f'{self.text}.'", "text"),
+        ("self.table[len(self.table)] = x", "table"),
+        ("self.table.setdefault(len(self.table), x)", "table"),
+        ("heapq.heappush(self.held, 1)", "held"),
+        ("operator.setitem(self.held, 0, 1)", "held"),
+        ("held = self.held\nheld.append(1)", "held"),
+        ("tick(self.held)", "held"),
+        ("CALLS.append(1)", "CALLS"),
+        ("note.calls = getattr(note, 'calls', 0) + 1", "calls"),
+        ("setattr(self, 'number', self.number + 1)", "number"),
+        ("setattr(self, f'n{len(vars(self))}', 1)", "__dict__"),
+        ("n = len(self.__dict__)\nsetattr(self, f'n{n}', 1)", "__dict__"),
+        ("table = self.__dict__\ntable['n'] = table.get('n', 0) + 1", "__dict__"),
+        ("self.register_buffer(f'b{len(self._buffers)}', None)", "__dict__"),
+        ("self.held, self.table = self.table, self.held", "held"),
+        ("self.queue.rotate()", "queue"),
+        ("return next(self.rooms)", "rooms"),
+        ("for room in self.rooms:\n    return room", "rooms"),
+        ("return TURNS.__next__()", "TURNS"),
+    ],
+)
+def test_it_differs_by_a_step(body: str, thing: str) -> None:
+    assert thing in stepped(body)
+
+
+def test_default_arguments_and_variables_of_a_function_that_is_left() -> None:
+    assert stepped("return self.more(x)", "calls.append(1)") == {"calls"}
+    closure = "held = []\ndef run(x):\n    held.append(1)\n    return x\nreturn run"
+    source = PythonSource(
+        f"def make():\n    {closure.replace(chr(10), chr(10) + '    ')}\nRUN = make()\n"
+        "class ModelNew:\n    def forward(self, x):\n        return RUN(x)\n"
+    )
+    assert {name for _, name in between_calls(source).stepped} == {"held"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "self.table[x.shape] = x.numel()",
+        "if x.shape not in self.table:\n    self.table[x.shape] = torch.empty(x.shape)",
+        "self.last = x.shape if self.last is None else self.last",
+        "self.last = self.last or {}",
+        "self.last = self.last.to(x.device).contiguous()",
+        "self.last = torch.empty(self.last.shape)",
+        "self.first = False",
+        "held = [x]\nheld.append(x)\nreturn held.pop()",
+        "number = self.number\nnumber += 1",
+        "parts = iter([x, x])\nreturn next(parts)",
+        "if not hasattr(self, x.name):\n    setattr(self, x.name, torch.empty(3))",
+        "return next(self.parameters()).device",
+        "for name in sorted(self.table):\n    x = ext.f(x)",
+        "return len(self.held)",
+    ],
+)
+def test_it_stays_or_follows_the_input(body: str) -> None:
+    assert not stepped(body)
+
+
+def test_who_asks() -> None:
+    source = PythonSource(TEXT.format("self.number += 1\n        n = self.number\n        return n", "pass"))
+    asking = [node for node in source.in_forward if between_calls(source).is_stepped(node)]
+    assert sorted({ast.unparse(node) for node in asking}) == ["n", "self.number"]
