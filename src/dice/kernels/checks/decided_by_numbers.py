@@ -10,6 +10,7 @@ from dice.kernels.checks.extensions import extension_names
 from dice.kernels.checks.inputs import count_inputs
 from dice.kernels.checks.numbers_read import Besides, NumbersRead, numbers_read, tensors_given
 from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.rings import is_memory
 from dice.kernels.checks.selections import has_selections
 from dice.kernels.checks.sniffing import returns_zeros
 
@@ -78,8 +79,9 @@ def _gives_up(source: PythonSource, choice: Choice, of_kernels: NumbersRead) -> 
         return False
     made = source.mentioning(_kernel_results(source))
     after = [*source.after(choice.outcomes.behind)] if choice.outcomes.behind is not None else []
-    whole = ([*block, *([] if _leaves(block) else after)] for block in choice.outcomes.blocks)
-    return any(made.isdisjoint(way) for way in whole if work.of(way) == Work(computes=True))
+    whole = [[*block, *([] if _leaves(block) else after)] for block in choice.outcomes.blocks]
+    alone = (work.of(way) == Work(computes=True) and made.isdisjoint(way) for way in whole)
+    return any(alone) and not all(map(made.isdisjoint, whole))
 
 
 def _leaves(block: Sequence[ast.AST]) -> bool:
@@ -92,6 +94,6 @@ def _kernel_results(source: PythonSource) -> Set[str]:
     found: set[str] = set()
     for node in source.in_forward:
         match node:
-            case ast.Assign(targets=targets, value=value) if value in of_extensions:
+            case ast.Assign(targets=targets, value=value) if value in of_extensions or is_memory(source, value):
                 found.update(target.id for target in targets if isinstance(target, ast.Name))
     return found

@@ -56,8 +56,11 @@ def _is_buffer(source: PythonSource, value: ast.expr) -> bool:
 
 
 def _is_empty(source: PythonSource, value: ast.expr) -> bool:
-    if isinstance(value, ast.Constant):
-        return value.value is None
+    return value.value is None if isinstance(value, ast.Constant) else is_memory(source, value)
+
+
+def is_memory(source: PythonSource, value: ast.expr) -> bool:
+    """Whether an expression makes a tensor without values of its own, for somebody to write to."""
     if not isinstance(value, ast.Call):
         return False
     last = value.func.attr if isinstance(value.func, ast.Attribute) else ""
