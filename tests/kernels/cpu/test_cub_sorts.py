@@ -1,4 +1,4 @@
-"""cub::DeviceRadixSort on the CPU: the order of CUB's documentation, of whole keys and of some of their bits."""
+"""cub's radix sorts on the CPU: the order of CUB's documentation, of whole keys and of some of their bits."""
 
 from __future__ import annotations
 
@@ -101,3 +101,29 @@ def test_some_bits(sorts: ModuleType, kind: str, begin: int, end: int, descendin
 def test_few_keys(sorts: ModuleType, count: int) -> None:
     for dtype, descending in itertools.product((torch.int32, torch.float32), (False, True)):
         check(sorts, torch.ones(count, dtype=dtype), False, list(range(count)), descending, 0, -1)
+
+
+@pytest.fixture(scope="module")
+def block_sorts(load: Load) -> ModuleType:
+    return load("cub_block_sorts")
+
+
+@pytest.mark.parametrize("striped", [False, True])
+@pytest.mark.parametrize("descending", [False, True])
+def test_each_block_sorts_its_own_keys(block_sorts: ModuleType, descending: bool, striped: bool) -> None:
+    keys = torch.randint(-20, 20, (2, 192), generator=torch.Generator().manual_seed(3)).float()
+    expected, places = keys.sort(dim=1, descending=descending, stable=True)
+    alone, paired, found = block_sorts.in_blocks(keys, descending, striped)
+    assert torch.equal(alone, expected)
+    assert torch.equal(paired, expected)
+    assert torch.equal(found, (places + torch.tensor([[0], [192]])).int())
+
+
+@pytest.mark.parametrize("with_values", [False, True])
+@pytest.mark.parametrize("descending", [False, True])
+def test_two_buffers_in_turn(block_sorts: ModuleType, descending: bool, with_values: bool) -> None:
+    keys = torch.randint(-20, 20, (500,), generator=torch.Generator().manual_seed(4)).float()
+    expected, places = keys.sort(descending=descending, stable=True)
+    found, of_values = block_sorts.in_turn(keys, descending, with_values)
+    assert torch.equal(found, expected)
+    assert torch.equal(of_values, places.int() if with_values else torch.arange(500, dtype=torch.int))

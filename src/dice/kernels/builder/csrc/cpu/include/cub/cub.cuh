@@ -1,5 +1,5 @@
-// The parts of CUB that kernels use: warp and block reductions and scans, and device-wide reductions, scans and sorts
-// (which run on one core). A block-wide result is valid where CUB documents it, and only there.
+// The parts of CUB that kernels use: reductions and scans of warps and blocks, sorts of blocks, and device-wide reductions,
+// scans and sorts (which run on one core). A block-wide result is valid where CUB documents it, and only there.
 #pragma once
 
 #include <algorithm>
@@ -241,25 +241,108 @@ unsigned __int128 digits(const K& key, int begin, int end) {
     if (end < static_cast<int>(8 * sizeof(K))) bits &= (one << end) - 1;
     return bits >> begin;
 }
+// Equal keys stay in the order in which they came. Values of type NullType are none.
+template <class K, class V>
+void sort_pairs(const K* keys_in, K* keys_out, const V* values_in, V* values_out, int64_t n, int begin, int end, bool descending) {
+    std::vector<int64_t> order(static_cast<size_t>(n));
+    std::iota(order.begin(), order.end(), int64_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+        if (descending) std::swap(a, b);
+        return digits(keys_in[a], begin, end) < digits(keys_in[b], begin, end);
+    });
+    std::vector<K> keys(keys_in, keys_in + n);
+    for (int64_t i = 0; i < n; ++i) keys_out[i] = keys[order[i]];
+    if constexpr (!std::is_same_v<V, NullType>) {
+        std::vector<V> values(values_in, values_in + n);
+        for (int64_t i = 0; i < n; ++i) values_out[i] = values[order[i]];
+    }
+}
 }  // namespace details
+
+// Each thread gives and gets N items of a block: those beside each other, or, striped, every (X * Y * Z)th.
+template <class K, int X, int N, class V = NullType, int Bits = 4, bool Memoize = true, BlockScanAlgorithm A = BLOCK_SCAN_WARP_SCANS, int Banks = 0, int Y = 1, int Z = 1, int Arch = 0>
+class BlockRadixSort {
+    static constexpr int threads = X * Y * Z, count = threads * N;
+
+public:
+    struct TempStorage {
+        details::Slots<K, count> keys;
+        details::Slots<V, count> values;
+    };
+    explicit BlockRadixSort(TempStorage& storage) : storage_(storage) {}
+    BlockRadixSort() : storage_(own()) {}
+    void Sort(K (&keys)[N], int begin = 0, int end = 8 * sizeof(K)) { sort(keys, nullptr, begin, end, false, false); }
+    void Sort(K (&keys)[N], V (&values)[N], int begin = 0, int end = 8 * sizeof(K)) { sort(keys, values, begin, end, false, false); }
+    void SortDescending(K (&keys)[N], int begin = 0, int end = 8 * sizeof(K)) { sort(keys, nullptr, begin, end, true, false); }
+    void SortDescending(K (&keys)[N], V (&values)[N], int begin = 0, int end = 8 * sizeof(K)) { sort(keys, values, begin, end, true, false); }
+    void SortBlockedToStriped(K (&keys)[N], int begin = 0, int end = 8 * sizeof(K)) { sort(keys, nullptr, begin, end, false, true); }
+    void SortBlockedToStriped(K (&keys)[N], V (&values)[N], int begin = 0, int end = 8 * sizeof(K)) { sort(keys, values, begin, end, false, true); }
+    void SortDescendingBlockedToStriped(K (&keys)[N], int begin = 0, int end = 8 * sizeof(K)) { sort(keys, nullptr, begin, end, true, true); }
+    void SortDescendingBlockedToStriped(K (&keys)[N], V (&values)[N], int begin = 0, int end = 8 * sizeof(K)) { sort(keys, values, begin, end, true, true); }
+
+private:
+    static TempStorage& own() {
+        static thread_local TempStorage storage;
+        return storage;
+    }
+    void sort(K* keys, V* values, int begin, int end, bool descending, bool striped) {
+        const int thread = static_cast<int>(dice_cpu_thread()->linear);
+        K* all = storage_.keys.items();
+        V* with = storage_.values.items();
+        for (int i = 0; i < N; ++i) {
+            all[thread * N + i] = keys[i];
+            if (values != nullptr) with[thread * N + i] = values[i];
+        }
+        __syncthreads();
+        if (thread == 0 && values != nullptr) details::sort_pairs(all, all, with, with, count, begin, end, descending);
+        if (thread == 0 && values == nullptr) details::sort_pairs<K, NullType>(all, all, nullptr, nullptr, count, begin, end, descending);
+        __syncthreads();
+        for (int i = 0; i < N; ++i) {
+            const int place = striped ? i * threads + thread : thread * N + i;
+            keys[i] = all[place];
+            if (values != nullptr) values[i] = with[place];
+        }
+    }
+    TempStorage& storage_;
+};
+
+// Two buffers that a sort may use in turn; the sorted items are in `Current()`.
+template <class T>
+struct DoubleBuffer {
+    T* d_buffers[2] = {nullptr, nullptr};
+    int selector = 0;
+    DoubleBuffer() = default;
+    DoubleBuffer(T* current, T* alternate) : d_buffers{current, alternate} {}
+    T* Current() const { return d_buffers[selector]; }
+    T* Alternate() const { return d_buffers[selector ^ 1]; }
+};
 
 struct DeviceRadixSort {
     template <class K, class V>
     static cudaError_t pairs(void* storage, size_t& bytes, const K* keys_in, K* keys_out, const V* values_in, V* values_out, int64_t n, int begin, int end, bool descending) {
-        if (details::asks_for_size(storage, bytes)) return cudaSuccess;
-        std::vector<int64_t> order(static_cast<size_t>(n));
-        std::iota(order.begin(), order.end(), int64_t{0});
-        std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-            if (descending) std::swap(a, b);
-            return details::digits(keys_in[a], begin, end) < details::digits(keys_in[b], begin, end);
-        });
-        std::vector<K> keys(keys_in, keys_in + n);
-        for (int64_t i = 0; i < n; ++i) keys_out[i] = keys[order[i]];
-        if constexpr (!std::is_same_v<V, NullType>) {
-            std::vector<V> values(values_in, values_in + n);
-            for (int64_t i = 0; i < n; ++i) values_out[i] = values[order[i]];
-        }
+        if (!details::asks_for_size(storage, bytes)) details::sort_pairs(keys_in, keys_out, values_in, values_out, n, begin, end, descending);
         return cudaSuccess;
+    }
+    template <class K, class V>
+    static cudaError_t in_turn(void* storage, size_t& bytes, DoubleBuffer<K>& keys, DoubleBuffer<V>* values, int64_t n, int begin, int end, bool descending) {
+        if (details::asks_for_size(storage, bytes)) return cudaSuccess;
+        if (values != nullptr) details::sort_pairs(keys.Current(), keys.Alternate(), values->Current(), values->Alternate(), n, begin, end, descending);
+        else details::sort_pairs<K, NullType>(keys.Current(), keys.Alternate(), nullptr, nullptr, n, begin, end, descending);
+        keys.selector ^= 1;
+        if (values != nullptr) values->selector ^= 1;
+        return cudaSuccess;
+    }
+    template <class K, class V> static cudaError_t SortPairs(void* storage, size_t& bytes, DoubleBuffer<K>& keys, DoubleBuffer<V>& values, int64_t n, int begin = 0, int end = 8 * sizeof(K), cudaStream_t = nullptr, bool = false) {
+        return in_turn(storage, bytes, keys, &values, n, begin, end, false);
+    }
+    template <class K, class V> static cudaError_t SortPairsDescending(void* storage, size_t& bytes, DoubleBuffer<K>& keys, DoubleBuffer<V>& values, int64_t n, int begin = 0, int end = 8 * sizeof(K), cudaStream_t = nullptr, bool = false) {
+        return in_turn(storage, bytes, keys, &values, n, begin, end, true);
+    }
+    template <class K> static cudaError_t SortKeys(void* storage, size_t& bytes, DoubleBuffer<K>& keys, int64_t n, int begin = 0, int end = 8 * sizeof(K), cudaStream_t = nullptr, bool = false) {
+        return in_turn<K, NullType>(storage, bytes, keys, nullptr, n, begin, end, false);
+    }
+    template <class K> static cudaError_t SortKeysDescending(void* storage, size_t& bytes, DoubleBuffer<K>& keys, int64_t n, int begin = 0, int end = 8 * sizeof(K), cudaStream_t = nullptr, bool = false) {
+        return in_turn<K, NullType>(storage, bytes, keys, nullptr, n, begin, end, true);
     }
     template <class K, class V> static cudaError_t SortPairs(void* storage, size_t& bytes, const K* ki, K* ko, const V* vi, V* vo, int64_t n, int begin = 0, int end = 8 * sizeof(K), cudaStream_t = nullptr, bool = false) {
         return pairs(storage, bytes, ki, ko, vi, vo, n, begin, end, false);
