@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 import threading
 import time
@@ -38,6 +39,43 @@ def test_replaced_functions_are_named(monkeypatch, target, name, value, expected
     before = Snapshot()
     monkeypatch.setattr(target, name, value)
     assert expected in names(before)
+
+
+def test_what_says_what_is_guarded_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = Snapshot()
+    monkeypatch.setattr(torch, "relu", torch.tanh)
+    kept = {name: getattr(builtins, name) for name in ("callable", "len", "map", "all", "vars")}
+    try:
+        for name in kept:
+            setattr(builtins, name, lambda *_: False)
+        found = compare(before, "import")
+    finally:
+        builtins.__dict__.update(kept)
+    assert {change.name for change in found} == {"torch.relu", *(f"builtins.{name}" for name in kept)}
+
+
+def test_what_is_gone_or_another_equal_object_is_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Alike:
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        def __call__(self) -> None: ...
+
+        __hash__ = None  # type: ignore[assignment]
+
+    before = Snapshot()
+    monkeypatch.delattr(torch, "relu")
+    monkeypatch.setattr(torch, "tanh", Alike())
+    monkeypatch.setitem(sys.modules, "statistics", Alike())
+    assert names(before) == {"torch.relu", "torch.tanh", "sys.modules[statistics]"}
+
+
+def test_what_is_put_back_is_no_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = Snapshot()
+    with monkeypatch.context() as patch:
+        patch.delattr(torch, "relu")
+    assert list(vars(torch))[-1] == "relu"
+    assert names(before) == set()
 
 
 def test_a_swapped_code_object_is_a_change() -> None:

@@ -4,6 +4,7 @@ of functions that they call in others."""
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -71,8 +72,10 @@ def slots(loaded: Loaded) -> Iterator[tuple[str, int]]:
     if not {_STRTAB, _SYMTAB} <= table.keys() or table[_STRTAB] < loaded.base:
         return  # the kernel's own, whose addresses are not the loader's
     for start, size in ((_JMPREL, _PLTRELSZ), (_RELA, _RELASZ)):
-        for place in range(table.get(start, 0), table.get(start, 0) + table.get(size, 0), _ENTRY):
-            offset, info = (ctypes.c_uint64 * 2).from_address(place)
+        if not table.get(start) or not table.get(size):
+            continue
+        entries = array("Q", ctypes.string_at(table[start], table[size] // _ENTRY * _ENTRY))
+        for offset, info in zip(entries[::3], entries[1::3], strict=True):
             if info & 0xFFFFFFFF in _ADDRESSES:
                 symbol = table[_SYMTAB] + (info >> 32) * _ENTRY
                 name = ctypes.string_at(table[_STRTAB] + ctypes.c_uint32.from_address(symbol).value)

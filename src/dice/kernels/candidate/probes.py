@@ -19,6 +19,7 @@ import builtins
 import contextlib
 import inspect
 import math
+import operator
 import os
 import random
 import signal
@@ -26,7 +27,7 @@ import statistics
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -105,50 +106,62 @@ def _describe(value: object) -> str:
 
 
 class Snapshot:
-    """The guarded functions, flags, modules, hooks and environment of this process, taken in about 2 ms.
+    """The guarded functions, flags, modules, hooks and environment of this process, taken in about half a millisecond.
 
     It keeps references, so an id is never reused.
     """
 
     def __init__(self) -> None:
-        self.callables: dict[str, dict[str, tuple[object, CodeType | None]]] = {
-            where: {
-                name: (value, value.__code__ if isinstance(value, FunctionType) else None)
-                for name, value in vars(namespace).items()
-                if callable(value) or isinstance(value, staticmethod | classmethod | property)
-            }
-            for where, namespace in _guarded_namespaces().items()
+        self.names: dict[str, dict[str, Any]] = {
+            where: dict(_vars(namespace)) for where, namespace in _guarded_namespaces().items()
         }
-        self.own_names = {
-            where: set(vars(kind)) for where, kind in _guarded_namespaces().items() if isinstance(kind, type)
-        }
+        self.codes: list[tuple[str, dict[str, CodeType]]] = [
+            (where, {name: value.__code__ for name, value in names.items() if _TRUE_TYPE(value) is FunctionType})
+            for where, names in self.names.items()
+        ]
         self.modules: dict[str, ModuleType] = dict(sys.modules)
         self.flags = _precision_flags()
         self.hooks = _hooks()
         self.environment = dict(os.environ)
 
 
+def _is_guarded(value: object) -> bool:
+    return _callable(value) or _isinstance(value, staticmethod | classmethod | property)
+
+
+def _are_the_same(before: dict[Any, Any], now: Mapping[Any, Any]) -> bool:
+    """Whether two hold the same objects by the same names in the same order. No method of theirs is called."""
+    same_names = _len(before) == _len(now) and _all(_map(_IS, before, now))
+    return same_names and _all(_map(_IS, before.values(), now.values()))
+
+
 def compare(before: Snapshot, phase: Phase) -> list[Change]:
-    """Changes since `before` (about 2 ms): replaced or removed names, and new names that hide an inherited one."""
+    """Changes since `before`: replaced or removed names, and new names that hide an inherited one."""
     changes: list[Change] = []
 
     def note(kind: ChangeKind, name: str, old: object, new: object) -> None:
         changes.append(Change(kind=kind, name=name, phase=phase, before=str(old)[:200], after=str(new)[:200]))
 
-    for where, namespace in _guarded_namespaces().items():
-        now = vars(namespace)
-        for name in now.keys() - before.own_names.get(where, now.keys()):
-            if any(name in vars(base) for base in namespace.__mro__[1:]):
-                note("function", f"{where}.{name}", "inherited", _describe(now[name]))
-        for name, (value, code) in before.callables[where].items():
-            current = now.get(name)
-            if current is not value:
-                note("function", f"{where}.{name}", _describe(value), _describe(current))
-            elif isinstance(value, FunctionType) and value.__code__ is not code:
+    guarded = _guarded_namespaces()
+    for where, codes in before.codes:
+        names, namespace = before.names[where], guarded[where]
+        now = _vars(namespace)
+        if not _are_the_same(names, now):
+            if _isinstance(namespace, type):
+                for name in now.keys() - names.keys():
+                    if any(name in _vars(base) for base in namespace.__mro__[1:]):
+                        note("function", f"{where}.{name}", "inherited", _describe(now[name]))
+            for name, value in names.items():
+                current = now.get(name)
+                if current is not value and _is_guarded(value):
+                    note("function", f"{where}.{name}", _describe(value), _describe(current))
+        for name, code in codes.items():
+            if names[name].__code__ is not code and now.get(name) is names[name]:
                 note("function", f"{where}.{name}", "its own code", "another code object")
-    for name, module in before.modules.items():
-        if sys.modules.get(name) is not module:
-            note("module", f"sys.modules[{name}]", _describe(module), _describe(sys.modules.get(name)))
+    if not _are_the_same(before.modules, sys.modules):
+        for name, module in before.modules.items():
+            if sys.modules.get(name) is not module:
+                note("module", f"sys.modules[{name}]", _describe(module), _describe(sys.modules.get(name)))
     states: tuple[tuple[ChangeKind, dict[str, str], dict[str, str]], ...] = (
         ("flag", before.flags, _precision_flags()),
         ("hook", before.hooks, _hooks()),
@@ -294,6 +307,8 @@ def output_facts(outputs: Any) -> OutputFacts:
 # Bound once, at the base class: neither a subclass nor a patched attribute is used.
 _TRUE_TYPE = type
 _sum, _least, _most = sum, min, max
+_IS = operator.is_
+_all, _callable, _isinstance, _len, _map, _vars = all, callable, isinstance, len, map, vars
 _layout = torch.Tensor.layout.__get__  # type: ignore[attr-defined]
 
 
