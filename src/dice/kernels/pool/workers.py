@@ -9,12 +9,12 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from dice.config import stage_config
 from dice.errors import DiceError, HarnessError
-from dice.kernels.builder.builder import Builder
 from dice.kernels.builder.process import compiler_server
 from dice.kernels.candidate.process import candidate_server
 from dice.kernels.pool.pool import Onward, Pool, WorkerPlan, start_importing
@@ -24,6 +24,9 @@ from dice.kernels.records.verdict import Backend, Verdict
 from dice.kernels.sandbox.candidate_layers import candidate_layers
 from dice.kernels.sandbox.fork_server import ForkServer
 from dice.manifest import visible_gpus
+
+if TYPE_CHECKING:
+    from dice.kernels.builder.builder import Builder
 
 EXECUTORS_PER_GPU = 10
 """Enough to keep the driver busy, which makes one context at a time."""
@@ -89,6 +92,9 @@ def chosen_gpus(backend: Backend, machine: Machine) -> list[int]:
 
 def make_builder(backend: Backend, limits: Limits, machine: Machine, compilers: ForkServer) -> Builder:
     """The builder of one worker; all workers share its cache folder and the fork server of compilers."""
+    # a quarter of all that `dice.kernels.api` imports, and most who import it never build
+    from dice.kernels.builder.builder import Builder
+
     return Builder(
         cache_folder(machine),
         backend,
