@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import torch
 from extension_samples import BUILT, REFUSED
+from nvcc import needs_nvcc
 
 from dice.errors import HarnessError
 from dice.kernels.builder.artefacts import NotPrepared
@@ -24,12 +25,10 @@ from dice.kernels.builder.compiler import Meter, ToolLimits, Workbench
 from dice.kernels.builder.outcome import Declined
 from dice.kernels.builder.precompiled import HIDE_ARCHIVES
 from dice.kernels.builder.stock import build_stock
-from dice.kernels.builder.toolchain_probe import find_cuda_home
 from dice.kernels.candidate.extension_call import load_inline
 from dice.kernels.candidate.extension_loader import build_exception, load_extension
 from dice.kernels.records.extension import BuildResult
 
-needs_nvcc = pytest.mark.skipif(not Path(find_cuda_home() or "", "bin", "nvcc").exists(), reason="needs nvcc")
 CPP: dict[str, Any] = {
     "cpp_sources": """
 #include <stdexcept>

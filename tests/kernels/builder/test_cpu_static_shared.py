@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from nvcc import NVCC, needs_nvcc
 
 from dice.kernels.builder.builder import Builder
-from dice.kernels.builder.toolchain_probe import find_cuda_home
 from dice.kernels.candidate.extension_call import load_inline
 
-NVCC = Path(find_cuda_home() or "", "bin", "nvcc")
 HEAD = "__global__ void k(char* out, int i) { __shared__ "
 USE = "; s[threadIdx.x] = i; __syncthreads(); out[i] = s[i]; }"
 LAUNCH = "void launch(char* out) { k<<<1, 64>>>(out, 1); }"
@@ -113,7 +112,7 @@ def said_by_nvcc(folder: Path, sources: Sequence[str]) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-@pytest.mark.skipif(not NVCC.exists(), reason="needs nvcc")
+@needs_nvcc
 def test_nvcc_refuses_the_same(tmp_path: Path) -> None:
     _, message = said_by_nvcc(tmp_path, [source for source, _ in REFUSED.values()])
     found = re.findall(r"N6case_([a-z])\d+k\w*' uses too much shared data \((\w+) bytes", message)
@@ -122,7 +121,7 @@ def test_nvcc_refuses_the_same(tmp_path: Path) -> None:
     assert names == {name: size for name, (_, size) in REFUSED.items()}
 
 
-@pytest.mark.skipif(not NVCC.exists(), reason="needs nvcc")
+@needs_nvcc
 def test_nvcc_builds_the_same(tmp_path: Path) -> None:
     status, message = said_by_nvcc(tmp_path, list(BUILT.values()))
     assert status == 0, message

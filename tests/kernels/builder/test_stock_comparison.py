@@ -7,14 +7,11 @@ from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
+from nvcc import NVCC, needs_nvcc
 
 from dice.kernels.builder.outcome import Built
 from dice.kernels.builder.stock_comparison import Audit, compare_with_stock, kernel_code, same_but_moved
-from dice.kernels.builder.toolchain_probe import find_cuda_home
 from dice.kernels.records.extension import BuildResult
-
-NVCC = Path(find_cuda_home() or "", "bin", "nvcc")
-needs_nvcc = pytest.mark.skipif(not NVCC.exists(), reason="needs nvcc")
 
 SOURCE = """
 namespace { __global__ void reverse(float* x) {
