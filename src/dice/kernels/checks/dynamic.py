@@ -8,6 +8,7 @@ from itertools import pairwise
 from dice.kernels.checks.finding import finding
 from dice.kernels.checks.seen import in_a_call
 from dice.kernels.checks.sensitive import IMPORTS
+from dice.kernels.checks.settings import is_harmful
 from dice.kernels.checks.steps import as_spelled_out
 from dice.kernels.checks.workload import (
     NO_MIXING,
@@ -277,21 +278,12 @@ def _changed(change: Change) -> str | None:
             return "timer_patched"
         return "torch_patched" if change.name.startswith("torch") else "interpreter_patched"
     if change.kind == "flag":
-        return "global_precision_switch" if _lowers_precision(change) else None
+        return "global_precision_switch" if is_harmful(change) else None
     if change.kind == "module":
         return "modules_tampered"
     if change.kind == "hook":
         return "process_hook"
     return "memory_tampering" if change.name in ("LD_PRELOAD", "LD_AUDIT") else None
-
-
-def _lowers_precision(change: Change) -> bool:
-    """Whether a flag was changed to less precision. A change back to full precision is allowed."""
-    if "matmul_precision" in change.name:
-        return change.after != "highest"
-    if "default_dtype" in change.name:
-        return change.after not in ("torch.float32", "torch.float64")
-    return change.after == "True"
 
 
 def _accessed(access: Access) -> str | None:
