@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import pairwise
 
 from dice.kernels.checks.finding import finding
+from dice.kernels.checks.prepared import prepared_findings
 from dice.kernels.checks.seen import in_a_call
 from dice.kernels.checks.sensitive import IMPORTS
 from dice.kernels.checks.settings import is_harmful
@@ -109,6 +110,7 @@ def dynamic_findings(
     """
     yield from _launches(evidence, set(kernels), calls_libraries, replays_graphs)
     yield from _decoration(evidence, has_fallback)
+    yield from prepared_findings(evidence)
     if not calls_libraries:
         yield from _mixing(evidence, names)
         if not replays_graphs:  # whose launches are not looked at
@@ -322,6 +324,7 @@ _FAILED: dict[ExperimentName, tuple[ExperimentOutcome, ...]] = {
     "fresh_weights": ("wrong",),
     "unrelated_weights": ("stale", "wrong"),
     "other_fill": ("wrong", "error"),
+    "many_calls": ("wrong", "error"),
 }
 """Outcomes of experiments that count against a candidate: an honest one passes them, as it passed the trials. Not counted:
 a second model that cannot be made (a name is taken), and swapped elements outside the range of the problem's inputs."""
@@ -333,6 +336,7 @@ _FOLLOWED = (
     "single_input",
     "other_guise",
     "other_fill",
+    "many_calls",
 )
 """Experiments after which the earlier output belongs to what is no longer there."""
 
@@ -362,6 +366,8 @@ def _of_experiment(experiment: ExperimentResult) -> Iterator[Finding]:
     elif experiment.name in ("constant_weights", "constant_inputs") and experiment.outcome in _ASSUMED[experiment.name]:
         what = _ASSUMED[experiment.name][experiment.outcome]
         yield _dynamic("assumed_constant", f"other {experiment.name.removeprefix('constant_')}, {what}{detail}")
+    elif experiment.name == "other_kinds" and experiment.outcome == "wrong":
+        yield _dynamic("assumed_constant", f"other inputs of any kind that it may stand for, a wrong output{detail}")
     elif experiment.name in _AHEAD and experiment.outcome in _OF_LATER_CALLS:
         name, what = _AHEAD[experiment.name]
         yield _dynamic(name, f"{what} set ahead: {_OF_LATER_CALLS[experiment.outcome]}{detail}")
