@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import subprocess
+import types
 from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 import torch
 
 from dice.kernels.candidate.advancing import Look, Number, advancing, look_at, static_memory
+from dice.kernels.candidate.advancing import set_ahead as all_ahead
 
 CALLS = 60
 
@@ -197,3 +199,96 @@ def test_variables_of_a_shared_object_are_found_but_for_addresses(tmp_path: Path
     assert sorted(step for _, step in numbers) == [-1.0, 1.0, 3.0]
     set_ahead(numbers, 5000)
     assert library.call() == 1
+
+
+def sent_from_a_supply() -> Iterator[str]:
+    yield ""
+    for _ in range(600):
+        yield "right"
+    while True:
+        yield "wrong"
+
+
+def sent_and_counted() -> Any:
+    calls, answer = 0, None
+    while True:
+        calls = calls + 1
+        sent = yield answer
+        answer = "right" if calls < 900 and sent == 3 else "wrong"
+
+
+@pytest.mark.parametrize("program", [sent_from_a_supply, sent_and_counted])
+def test_what_takes_values_is_set_ahead_without_being_called(program: Callable[[], Any]) -> None:
+    takes = program()
+    next(takes)
+    numbers = found(lambda: takes.send(3), [{"takes": takes}])
+    assert numbers
+    assert takes.send(3) == "right"
+    all_ahead(numbers, 0, 0, 2000)
+    assert takes.send(3) == "wrong"
+
+
+def test_a_coroutine_is_set_ahead_too() -> None:
+    @types.coroutine
+    def wait() -> Any:
+        return (yield)
+
+    async def work() -> None:
+        calls = 0
+        while calls < 900:
+            step = await wait()
+            calls = calls + step
+
+    takes = work()
+    takes.send(None)
+    all_ahead(found(lambda: takes.send(1), [{"takes": takes}]), 0, 0, 2000)
+    with pytest.raises(StopIteration):
+        takes.send(1)
+
+
+def test_a_generator_that_runs_or_has_ended_has_no_variables() -> None:
+    ended = (number for number in range(0))
+    assert next(ended, None) is None
+    assert found(lambda: None, [{"ended": ended}]) == []
+
+
+def test_a_number_that_refuses_stays_where_it_is() -> None:
+    class Bounded:
+        calls: float
+        others: float
+
+        def __init__(self) -> None:
+            self.__dict__["calls"], self.__dict__["others"] = 0, 0
+
+        def __setattr__(self, name: str, value: float) -> None:
+            if name == "calls" and value > 900:
+                raise ValueError("more than it takes")
+            self.__dict__[name] = value
+
+    Bounded.__module__ = __name__
+    own = Bounded()
+
+    def call() -> None:
+        own.calls = own.calls + 1
+        own.others = own.others + 1
+
+    numbers = found(call, [{"own": own}])
+    all_ahead(numbers, 0, 0, 2000)
+    assert own.others > 2000
+    assert own.calls < 900
+
+
+def test_what_raises_when_it_is_looked_at_is_left_out() -> None:
+    class Shy:
+        __slots__ = ("calls",)
+
+        def __getattr__(self, name: str) -> Any:
+            raise RuntimeError(name)
+
+    Shy.__module__ = __name__
+    own = {"shy": Shy(), "calls": 0}
+
+    def call() -> None:
+        own["calls"] = int(own["calls"]) + 1  # type: ignore[call-overload]
+
+    assert len(found(call, [own])) == 1

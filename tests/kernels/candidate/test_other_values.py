@@ -250,3 +250,14 @@ def test_zeros_become_as_large_as_the_rest() -> None:
     assert other[[1, 3]].tolist() == [-4.0, 2.0]
     assert all(1.5 <= value <= 4.5 for value in other[[0, 2]].tolist())
     assert filled(torch.zeros(2), 5).min() >= 0.5
+
+
+@pytest.mark.parametrize("extent", [4, 9, 200])
+def test_values_that_occur_once_are_exchanged_but_for_the_ends(extent: int) -> None:
+    value = torch.arange(extent)
+    for seed in range(40):
+        for rarer in (False, True):
+            other = mixed(value, seed, rarer)
+            assert not torch.equal(other, value)
+            assert torch.equal(other.sort().values, value)
+            assert other[[0, -1]].tolist() == [0, extent - 1]

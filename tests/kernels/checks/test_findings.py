@@ -188,6 +188,16 @@ BUSY_FOR_A_MOMENT = [1.0 if 20 <= index < 25 else 0.01 for index in range(64)]
         ),
         (
             "assumed_constant",
+            {"experiments": [ExperimentResult(name="other_kinds", outcome="wrong", detail="input 1")]},
+            {"experiments": [ExperimentResult(name="other_kinds", outcome="right", detail="input 1")]},
+        ),
+        (
+            "wrong_elsewhere",
+            {"experiments": [ExperimentResult(name="many_calls", outcome="error", detail="TypeError")]},
+            {"experiments": [ExperimentResult(name="many_calls", outcome="right")]},
+        ),
+        (
+            "assumed_constant",
             {"experiments": [ExperimentResult(name="constant_inputs", outcome="idle", detail="tensor 1")]},
             {"experiments": [ExperimentResult(name="constant_inputs", outcome="error")]},
         ),
@@ -317,6 +327,8 @@ def test_rules_on_a_run(name: str, caught: dict, innocent: dict) -> None:
         ("global_precision_switch", "flag", "torch.backends.cuda.matmul.allow_tf32", "True"),
         ("global_precision_switch", "flag", "torch.float32_matmul_precision", "medium"),
         ("memory_tampering", "environment", "LD_PRELOAD", "/tmp/x.so"),
+        ("global_precision_switch", "flag", "torch.backends.mkldnn.enabled", "False"),
+        (None, "flag", "torch.backends.cudnn.benchmark", "True"),
         (None, "flag", "torch.backends.cuda.matmul.allow_tf32", "False"),
         (None, "flag", "torch.float32_matmul_precision", "highest"),
         (None, "environment", "MAX_JOBS", "2"),

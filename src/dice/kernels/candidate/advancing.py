@@ -8,11 +8,14 @@ What grows by the same amount in one call and in many is such a number. Set ahea
 from __future__ import annotations
 
 import builtins
+import contextlib
 import ctypes
+import gc
 import itertools
+import sys
 import types
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -47,6 +50,7 @@ _FORMATS: dict[str, tuple[torch.dtype, ...]] = {
     "d": (torch.float64,),
 }
 _FORMATS |= {name.upper(): kinds for name, kinds in _FORMATS.items() if not kinds[0].is_floating_point}
+_WAITING = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 _LIBRARIES = (types.ModuleType, type(torch.float32), torch.device, torch.Generator, str, bytes)
 
 
@@ -93,10 +97,12 @@ def look_at(roots: list[Any], own_modules: set[str], spared: set[int], segments:
             if item.layout is torch.strided and item.untyped_storage().data_ptr() not in spared:
                 look.regions |= _of_tensor(item)
             continue
-        look.regions |= _of_buffer(item)
-        if not isinstance(item, type) or item.__module__ in own_modules:
-            look.numbers |= {(id(item), key): number for key, number in _own(item)}
-        waiting.extend(_parts(item, own_modules))
+        with contextlib.suppress(Exception):  # what its own properties raise is no answer of the candidate's
+            look.regions |= _of_buffer(item)
+            if not isinstance(item, type) or item.__module__ in own_modules:
+                look.numbers |= {(id(item), key): number for key, number in _own(item)}
+        with contextlib.suppress(Exception):
+            waiting.extend(_parts(item, own_modules))
     for address, size in segments:
         size = min(size, _MOST_BYTES) // 8 * 8 or 4
         flat = torch.frombuffer((ctypes.c_uint8 * size).from_address(address), dtype=torch.int32)
@@ -119,6 +125,16 @@ def advancing(first: Look, second: Look, third: Look, calls: int) -> list[tuple[
         if len({copy.numel() for copy in copies}) == 1:
             found += _advancing(region, copies, calls)
     return found
+
+
+def set_ahead(numbers: Iterable[tuple[Number, float]], near: int, before: int, far: int) -> None:
+    """Set numbers ahead, each with its step: to `before` calls below `near`, those that come there; by `far` calls where
+    `near` is 0. One that refuses stays where it is."""
+    for number, step in numbers:
+        with contextlib.suppress(Exception):
+            steps = int((near - number.value) // step) - before if near else far
+            if steps > 0:
+                number.ahead(steps, step)
 
 
 def _advancing(region: Region, copies: list[torch.Tensor], calls: int) -> Iterator[tuple[Number, float]]:
@@ -172,6 +188,8 @@ def _parts(item: Any, own_modules: set[str]) -> Iterator[Any]:
             ]
     elif isinstance(item, types.MethodType):
         yield from (item.__self__, item.__func__)
+    elif isinstance(item, _WAITING) or _is_builtin_iterator(item):
+        yield from gc.get_referents(item)  # what it goes through, which no attribute leads to
     elif isinstance(item, staticmethod | classmethod | property):
         yield from (getattr(item, name, None) for name in ("__func__", "fget"))
     elif isinstance(item, type):
@@ -191,13 +209,11 @@ def _own(item: Any) -> Iterator[tuple[Any, Number]]:
     elif isinstance(item, types.CellType):
         if _filled(item):
             yield from _slots_of([(0, item.cell_contents)], lambda _, value: setattr(item, "cell_contents", value))
-    elif isinstance(item, types.GeneratorType):
-        for name, value in (item.gi_frame.f_locals if item.gi_frame else {}).items():
-            if _is_number(value):
-                yield name, Number(value, lambda steps, _: _consume(item, steps))
+    elif isinstance(item, _WAITING):
+        yield from _slots_of(list(_locals_of(item).items()), partial(_put_local, item))
     elif isinstance(item, itertools.count):
         yield 0, Number(item.__reduce__()[1][0], lambda steps, _: _consume(item, steps))  # type: ignore[index]
-    elif not isinstance(item, type) and hasattr(item, "__length_hint__") and hasattr(item, "__next__"):
+    elif _is_builtin_iterator(item) and hasattr(item, "__length_hint__"):
         yield 0, Number(item.__length_hint__(), lambda steps, _: _consume(item, steps))
     else:
         held = [(name, value) for name, value in getattr(item, "__dict__", {}).items() if isinstance(name, str)]
@@ -235,6 +251,33 @@ def _filled(cell: Any) -> bool:
 
 def _slots(kind: type) -> list[str]:
     return [name for base in kind.__mro__ for name in base.__dict__.get("__slots__", ()) if isinstance(name, str)]
+
+
+def _is_builtin_iterator(item: Any) -> bool:
+    """Whether it is an iterator without code of the candidate's."""
+    return type(item).__module__ in ("builtins", "itertools") and hasattr(item, "__next__")
+
+
+def _frame_of(waiting: Any) -> types.FrameType | None:
+    """The frame of a generator or a coroutine that has begun, or may begin, and does not run."""
+    frames = (getattr(waiting, name, None) for name in ("gi_frame", "cr_frame", "ag_frame"))
+    runs = any(getattr(waiting, name, False) for name in ("gi_running", "cr_running", "ag_running"))
+    return None if runs else next((frame for frame in frames if frame is not None), None)
+
+
+def _locals_of(waiting: Any) -> dict[str, Any]:
+    frame = _frame_of(waiting)
+    return dict(frame.f_locals) if frame is not None else {}
+
+
+def _put_local(waiting: Any, name: str, value: Any) -> None:
+    """Set a variable of a generator that waits. To go on with it would run the candidate's code, which may wait for what its
+    caller sends."""
+    frame = _frame_of(waiting)
+    if frame is not None:
+        frame.f_locals[name] = value
+        if sys.version_info < (3, 13):  # before, what `f_locals` gives is a copy
+            ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
 
 
 def _consume(iterator: Any, steps: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from dice.kernels.candidate import extension_loader, probes
-from dice.kernels.candidate.advancing import Look, Number, advancing, look_at, static_memory
+from dice.kernels.candidate.advancing import Look, Number, advancing, look_at, set_ahead, static_memory
 from dice.kernels.candidate.kept_answers import Part, answers_of, overwrite_answers
 from dice.kernels.candidate.program import Program
 from dice.kernels.sandbox.leaves import tensors_of
@@ -54,10 +54,7 @@ class LaterCalls:
     def do_ahead(self, near: int, before: int, far: int) -> dict[str, Any]:
         """Set them ahead: to `before` calls below `near`, for those that come there; by `far` calls where `near` is 0."""
         with self._program.accelerator.honest():
-            for number, step in self._advancing:
-                steps = int((near - number.value) // step) - before if near else far
-                if steps > 0:
-                    number.ahead(steps, step)
+            set_ahead(self._advancing, near, before, far)
         return {}
 
     def do_remember_answer(self) -> dict[str, Any]:
@@ -78,6 +75,8 @@ class LaterCalls:
             pieces = []
             for key, region in self._look(program.model.state_dict()).regions.items():
                 live, copy = region.live(), earlier[key].copy if key in earlier else None
+                if key in spared:  # an input that the candidate holds as well
+                    continue
                 if copy is not None and copy.nbytes == live.nbytes and live.element_size() == 4:
                     pieces.append((live.view(torch.int32), copy.view(torch.int32).to(live.device)))
             numbers, kept = overwrite_answers(program.outputs, self._answers, spared, pieces, part)

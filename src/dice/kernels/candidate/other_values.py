@@ -164,13 +164,26 @@ def shuffled(value: torch.Tensor, seed: int) -> torch.Tensor:
 
 def mixed(value: torch.Tensor, seed: int, rarer: bool) -> torch.Tensor:
     """Of the two values that occur most, a quarter of the elements with one (the rarer one, or the other) get the other
-    value. Whoever reads a mask only where it is open, or only where it is closed, does not see one of both changes."""
+    value. Whoever reads a mask only where it is open, or only where it is closed, does not see one of both changes. Where no
+    value occurs twice, as in positions, a quarter of the inner elements get each other's values."""
     kinds, counts = value.unique(return_counts=True)
     if kinds.numel() < 2:
         return value
+    if int(counts.max()) == 1:
+        return _exchanged(value, seed)
     common, second = kinds[counts.topk(2).indices]
     mine, other = (second, common) if rarer else (common, second)
     return torch.where((value == mine) & (_drawn(value, seed) < 0.25), other, value)
+
+
+def _exchanged(value: torch.Tensor, seed: int) -> torch.Tensor:
+    """At least two of the elements that are neither the first nor the last get each other's values, if there are two."""
+    other = value.clone().reshape(-1)
+    inner = other[1:-1]
+    draw = torch.Generator().manual_seed(seed)
+    chosen = torch.randperm(inner.numel(), generator=draw)[: max(2, inner.numel() // 4)].to(value.device)
+    inner[chosen] = inner[chosen.roll(1)]
+    return other.view(value.shape)
 
 
 @contextlib.contextmanager

@@ -38,6 +38,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from dice.kernels.candidate.opaque import stand_in
+from dice.kernels.candidate.settings import settings
 from dice.kernels.records.evidence import Change, ChangeKind, OpUse, OutputFacts, Phase
 from dice.kernels.sandbox import values
 
@@ -72,22 +73,6 @@ def _guarded_namespaces() -> dict[str, Any]:
     }
 
 
-def _precision_flags() -> dict[str, str]:
-    flags: dict[str, Any] = {
-        "torch.backends.cuda.matmul.allow_tf32": torch.backends.cuda.matmul.allow_tf32,
-        "torch.backends.cudnn.allow_tf32": torch.backends.cudnn.allow_tf32,
-        "torch.float32_matmul_precision": torch.get_float32_matmul_precision(),
-        "torch.default_dtype": torch.get_default_dtype(),
-        "torch.autocast(cuda)": torch.is_autocast_enabled("cuda"),
-        "torch.autocast(cpu)": torch.is_autocast_enabled("cpu"),
-    }
-    for name in ("allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction"):
-        flags[f"torch.backends.cuda.matmul.{name}"] = getattr(torch.backends.cuda.matmul, name)
-    if hasattr(torch.backends.cuda.matmul, "allow_fp16_accumulation"):
-        flags["torch.backends.cuda.matmul.allow_fp16_accumulation"] = torch.backends.cuda.matmul.allow_fp16_accumulation
-    return {name: str(value) for name, value in flags.items()}
-
-
 def _hooks() -> dict[str, str]:
     hooks: dict[str, Any] = {
         "sys.settrace": sys.gettrace(),
@@ -120,7 +105,7 @@ class Snapshot:
             for where, names in self.names.items()
         ]
         self.modules: dict[str, ModuleType] = dict(sys.modules)
-        self.flags = _precision_flags()
+        self.flags = settings()
         self.hooks = _hooks()
         self.environment = dict(os.environ)
 
@@ -163,7 +148,7 @@ def compare(before: Snapshot, phase: Phase) -> list[Change]:
             if sys.modules.get(name) is not module:
                 note("module", f"sys.modules[{name}]", _describe(module), _describe(sys.modules.get(name)))
     states: tuple[tuple[ChangeKind, dict[str, str], dict[str, str]], ...] = (
-        ("flag", before.flags, _precision_flags()),
+        ("flag", before.flags, settings()),
         ("hook", before.hooks, _hooks()),
         ("environment", before.environment, dict(os.environ)),
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.machinery
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -17,7 +18,7 @@ from dice.kernels.candidate.audit_events import AuditTrail
 from dice.kernels.candidate.concealment import conceal
 from dice.kernels.candidate.exchange import Exchange
 from dice.kernels.candidate.extension_proxy import Ask, ExtensionProxy
-from dice.kernels.records.evidence import Access, Change
+from dice.kernels.records.evidence import Access, Change, OpUse
 
 _MODULE_NAME = "candidate"
 
@@ -42,6 +43,10 @@ class Program:
         self.changes: list[Change] = []
         self.python_threads: list[str] = []
         """Names of its threads after the last forward."""
+        self.made: dict[str, OpUse] = {}
+        """Operators while the model was made."""
+        self.loaded: dict[str, OpUse] = {}
+        """Operators while it got its weights."""
         self.model: Any = None
         self.inputs: dict[int, Any] = {}
         """By slot."""
@@ -76,9 +81,10 @@ class Program:
 
     def make(self, init_inputs: Any) -> None:
         """Make ModelNew, on the device."""
-        before = probes.Snapshot()
+        before, operators = probes.Snapshot(), probes.OpRecorder()
+        self.made, self.loaded = operators.ops, {}
         try:
-            with self.trail.phase("init"), torch.no_grad():
+            with self.trail.phase("init"), torch.no_grad(), self._recorded(operators):
                 model = self._module.ModelNew(*init_inputs)  # type: ignore[union-attr]
                 if not isinstance(model, torch.nn.Module):
                     raise TypeError("ModelNew is not a torch.nn.Module")
@@ -86,6 +92,21 @@ class Program:
                 self.accelerator.settle()
         finally:
             self.changes += probes.compare(before, "init")
+
+    def load_weights(self, state: dict[str, torch.Tensor]) -> None:
+        """Load a state into the model."""
+        operators = probes.OpRecorder()
+        with torch.no_grad(), self._recorded(operators):
+            self.model.load_state_dict(state, strict=True)
+        self.accelerator.settle()
+        self.loaded = operators.ops
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _recorded(operators: probes.OpRecorder) -> Iterator[None]:
+        """Operators of the block are recorded, those of extensions too."""
+        with operators, extension_loader.without_interpreter_lock():
+            yield
 
     def state(self) -> dict[str, torch.Tensor]:
         """The tensors of the model's state, by name."""
@@ -100,6 +121,8 @@ class Program:
             "modules": self.trail.modules,
             "extensions": self.extensions.uses(),
             "kernels": self.kernels(),
+            "made": {name: use.model_dump() for name, use in self.made.items()},
+            "loaded": {name: use.model_dump() for name, use in self.loaded.items()},
         }
 
     @staticmethod

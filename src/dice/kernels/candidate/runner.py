@@ -134,6 +134,8 @@ class Runner:
         moved = Move(**move) if move else None
         with odd_weights() if odd_constants else moving(moved) if moved else contextlib.nullcontext():
             program.make(init_inputs)
+        if odd_constants or moved:
+            program.made = {}  # other values are put in by operators, too
         shapes = {name: list(tensor.shape) for name, tensor in program.state().items()}
         reply = {"state": shapes, "facts": program.facts()}
         if moved:
@@ -163,9 +165,7 @@ class Runner:
     def do_weights(self, header: values.Header, fds: Sequence[int] = ()) -> dict[str, Any]:
         """Load a state into the model."""
         program = self.program
-        with torch.no_grad():
-            program.model.load_state_dict(program.exchange.receive(header, fds), strict=True)
-        program.accelerator.settle()
+        program.load_weights(program.exchange.receive(header, fds))
         return {}
 
     def do_jitter(self, seed: int) -> dict[str, Any]:

@@ -70,10 +70,12 @@ CATALOGUE: dict[str, Trick] = {
         "with finite numbers in fresh memory",
     ),
     "work_done_by_pytorch": Trick(
-        "Kernels run, and PyTorch still does all of the reference's work beside them.",
+        "Kernels run, and PyTorch still does all of the reference's work beside them, or that on weights before the calls.",
         "dynamic",
         "ATen operators of one forward, by kind and elements, and by the values that they take and give: at least 95 % "
-        "of every kind of the reference's work is still there",
+        "of every kind of the reference's work is still there; or a product, a scan or an order of weights that the "
+        "reference makes in each forward is made with the model, when it gets its weights, or in its first forward "
+        "(a reduction: in the last two)",
         "paper_4",
     ),
     "host_computation": Trick(
@@ -243,7 +245,8 @@ CATALOGUE: dict[str, Trick] = {
         "and numbers among the inputs get other values: the reference's output follows, and the candidate's stays, at least "
         "where the first, the last and the sum "
         "or the largest do, or where only some rows or columns change; or no kernel runs any more; or it follows other "
-        "weights in a wrong way",
+        "weights in a wrong way, or other inputs, whatever kind of values a constant may stand for; integers that count up "
+        "get another order, and values that repeat themselves",
     ),
     "unstable_output": Trick(
         "The same call gives different answers, beyond the tolerance.",
@@ -286,9 +289,10 @@ CATALOGUE: dict[str, Trick] = {
         "inputs or weights that no narrower type has, which do not show in the output",
     ),
     "global_precision_switch": Trick(
-        "A process-wide precision setting is lowered.",
+        "A process-wide setting of PyTorch is changed for the worse: precision, libraries, algorithms, threads.",
         "both",
-        "`allow_tf32`, `set_float32_matmul_precision`, default dtype, C++ equivalents; flags compared before and after",
+        "`allow_tf32`, `set_float32_matmul_precision`, default dtype, C++ equivalents; settings compared before and after "
+        "each phase, also oneDNN, cuDNN, its benchmark, deterministic algorithms, fused attention and the number of threads",
     ),
     # Tampering.
     "input_mutated": Trick(

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import pairwise
 
 from dice.kernels.checks.finding import finding
+from dice.kernels.checks.prepared import prepared_findings
 from dice.kernels.checks.seen import in_a_call
 from dice.kernels.checks.sensitive import IMPORTS
+from dice.kernels.checks.settings import is_harmful
 from dice.kernels.checks.steps import as_spelled_out
 from dice.kernels.checks.workload import (
     NO_MIXING,
@@ -108,6 +110,7 @@ def dynamic_findings(
     """
     yield from _launches(evidence, set(kernels), calls_libraries, replays_graphs)
     yield from _decoration(evidence, has_fallback)
+    yield from prepared_findings(evidence)
     if not calls_libraries:
         yield from _mixing(evidence, names)
         if not replays_graphs:  # whose launches are not looked at
@@ -277,21 +280,12 @@ def _changed(change: Change) -> str | None:
             return "timer_patched"
         return "torch_patched" if change.name.startswith("torch") else "interpreter_patched"
     if change.kind == "flag":
-        return "global_precision_switch" if _lowers_precision(change) else None
+        return "global_precision_switch" if is_harmful(change) else None
     if change.kind == "module":
         return "modules_tampered"
     if change.kind == "hook":
         return "process_hook"
     return "memory_tampering" if change.name in ("LD_PRELOAD", "LD_AUDIT") else None
-
-
-def _lowers_precision(change: Change) -> bool:
-    """Whether a flag was changed to less precision. A change back to full precision is allowed."""
-    if "matmul_precision" in change.name:
-        return change.after != "highest"
-    if "default_dtype" in change.name:
-        return change.after not in ("torch.float32", "torch.float64")
-    return change.after == "True"
 
 
 def _accessed(access: Access) -> str | None:
@@ -330,6 +324,7 @@ _FAILED: dict[ExperimentName, tuple[ExperimentOutcome, ...]] = {
     "fresh_weights": ("wrong",),
     "unrelated_weights": ("stale", "wrong"),
     "other_fill": ("wrong", "error"),
+    "many_calls": ("wrong", "error"),
 }
 """Outcomes of experiments that count against a candidate: an honest one passes them, as it passed the trials. Not counted:
 a second model that cannot be made (a name is taken), and swapped elements outside the range of the problem's inputs."""
@@ -341,6 +336,7 @@ _FOLLOWED = (
     "single_input",
     "other_guise",
     "other_fill",
+    "many_calls",
 )
 """Experiments after which the earlier output belongs to what is no longer there."""
 
@@ -370,6 +366,8 @@ def _of_experiment(experiment: ExperimentResult) -> Iterator[Finding]:
     elif experiment.name in ("constant_weights", "constant_inputs") and experiment.outcome in _ASSUMED[experiment.name]:
         what = _ASSUMED[experiment.name][experiment.outcome]
         yield _dynamic("assumed_constant", f"other {experiment.name.removeprefix('constant_')}, {what}{detail}")
+    elif experiment.name == "other_kinds" and experiment.outcome == "wrong":
+        yield _dynamic("assumed_constant", f"other inputs of any kind that it may stand for, a wrong output{detail}")
     elif experiment.name in _AHEAD and experiment.outcome in _OF_LATER_CALLS:
         name, what = _AHEAD[experiment.name]
         yield _dynamic(name, f"{what} set ahead: {_OF_LATER_CALLS[experiment.outcome]}{detail}")

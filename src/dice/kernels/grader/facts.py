@@ -32,7 +32,9 @@ def take_facts(evidence: RunEvidence, facts: Facts) -> None:
         evidence.outputs = merged(evidence.outputs, facts.outputs)
     if "operators" in brought:
         evidence.candidate_ops = busier(evidence.candidate_ops or {}, facts.operators)
-    for name in brought - {"outputs", "operators", "extensions", "kernels"}:
+    evidence.made_ops = busier(evidence.made_ops or {}, facts.made)
+    evidence.loaded_ops = busier(evidence.loaded_ops or {}, facts.loaded)
+    for name in brought - {"outputs", "operators", "made", "loaded", "extensions", "kernels"}:
         setattr(evidence, name, getattr(facts, name))
     _take_extensions(evidence, facts.extensions)
 

@@ -11,9 +11,11 @@ import re
 import secrets
 
 from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.many_calls import experiment_many_calls
 from dice.kernels.grader.observation import follows
 from dice.kernels.records.evidence import ExperimentResult
 from dice.kernels.sandbox.replies import Advancing, Done, Repeated
+from dice.kernels.sandbox.session import CandidateRaised
 
 _CALLS = 100
 _FEWEST_CALLS = 40
@@ -23,37 +25,63 @@ _FAR = (1_000, 60_000, 10_000_000)
 _BEFORE, _BEYOND = 3, 5
 """Calls: so far below a number the candidate is set, and so many it makes then."""
 _MOST_NUMBERS = 32
+_MOST_RAISED = 3
+"""Times that another process goes on."""
 _NUMBER = re.compile(r"(?<![\w.])\d{1,7}(?![\w.])")
 
 
 def experiment_later(run: CandidateRun) -> None:
-    """Add a result `later` where the candidate counts something: `right`, or what came of setting it ahead."""
+    """Add a result `later` where the candidate counts something: `right`, or what came of setting it ahead. Where it only
+    raises then, it may have come to a state that calls never bring it to: another process goes on with what is left, and
+    `many_calls` says what calls alone bring it to."""
     if run.last is None or not run.evidence.launches:
         return
-    spared = [*run.reference.model(run.weights_seed).state_dict()]
-    budget_s = _SECONDS[run.place.backend]
+    numbers = sorted({int(text) for text in _NUMBER.findall(run.code)} - set(range(_BEYOND)))[:_MOST_NUMBERS]
+    raised = 0
     with run.record.phase("experiments"):
-        run.send("inputs", run.draw_inputs(secrets.randbits(48)))
-        _repeat(run, 2, budget_s)  # what is made once is made
-        run.ask("look", Done, spared=spared)
-        _repeat(run, 1, budget_s)
-        run.ask("look", Done, spared=spared)
-        calls = _repeat(run, _CALLS, budget_s)
-        run.ask("look", Done, spared=spared)
-        if calls < _FEWEST_CALLS or not run.ask("advancing", Advancing, calls=calls).numbers:
+        if not _counts(run):
             return
-        numbers = sorted({int(text) for text in _NUMBER.findall(run.code)} - set(range(_BEYOND)))[:_MOST_NUMBERS]
         for near, far in [*((number, 0) for number in numbers), *((0, far) for far in _FAR)]:
-            run.ask("ahead", Done, near=near, before=_BEFORE, far=far)
-            _repeat(run, _BEYOND, budget_s)
-            result = follows(run, "later", run.draw_inputs(secrets.randbits(48)), "refill")
+            try:
+                result = _ahead(run, near, far)
+            except CandidateRaised:
+                raised += 1
+                run.end()
+                run.revive()
+                if raised > _MOST_RAISED or not _counts(run):
+                    break
+                continue
             if result is not None and result.outcome != "right":
-                where = f"about {near} calls" if near else f"{far} more calls"
-                run.evidence.experiments.append(
-                    result.model_copy(update={"detail": f"after {where}: {result.detail}"[:200]})
-                )
+                run.evidence.experiments.append(result)
                 return
-    run.evidence.experiments.append(ExperimentResult(name="later", outcome="right"))
+    if raised:
+        experiment_many_calls(run)
+    else:
+        run.evidence.experiments.append(ExperimentResult(name="later", outcome="right"))
+
+
+def _counts(run: CandidateRun) -> bool:
+    """Whether anything moves with each call: whatever does is found and kept in the candidate's process."""
+    spared, budget_s = [*run.reference.model(run.weights_seed).state_dict()], _SECONDS[run.place.backend]
+    run.send("inputs", run.draw_inputs(secrets.randbits(48)))
+    _repeat(run, 2, budget_s)  # what is made once is made
+    run.ask("look", Done, spared=spared)
+    _repeat(run, 1, budget_s)
+    run.ask("look", Done, spared=spared)
+    calls = _repeat(run, _CALLS, budget_s)
+    run.ask("look", Done, spared=spared)
+    return calls >= _FEWEST_CALLS and run.ask("advancing", Advancing, calls=calls).numbers > 0
+
+
+def _ahead(run: CandidateRun, near: int, far: int) -> ExperimentResult | None:
+    """What comes of setting it ahead: to just below `near`, or by `far` calls."""
+    run.ask("ahead", Done, near=near, before=_BEFORE, far=far)
+    _repeat(run, _BEYOND, _SECONDS[run.place.backend])
+    found = follows(run, "later", run.draw_inputs(secrets.randbits(48)), "refill")
+    if found is None or found.outcome == "right":
+        return found
+    where = f"about {near} calls" if near else f"{far} more calls"
+    return found.model_copy(update={"detail": f"after {where}: {found.detail}"[:200]})
 
 
 def _repeat(run: CandidateRun, calls: int, budget_s: float) -> int:

@@ -22,10 +22,12 @@ from dice.kernels.grader.guises import experiment_guises
 from dice.kernels.grader.kept_answers import experiment_kept_answers
 from dice.kernels.grader.later import experiment_later
 from dice.kernels.grader.lending import definitions_of
+from dice.kernels.grader.many_calls import experiment_many_calls
 from dice.kernels.grader.mixing import experiment_mixing
 from dice.kernels.grader.observation import experiment_changes, observe
 from dice.kernels.grader.place import Place
 from dice.kernels.grader.precision import experiment_precision
+from dice.kernels.grader.prepared import experiment_prepared
 from dice.kernels.grader.record import Record
 from dice.kernels.grader.reference import Reference, Seeds, kept_flags
 from dice.kernels.grader.relations import experiment_relations
@@ -56,6 +58,7 @@ _NARROW = re.compile(r"half|bf(?:loat)?16|fp?16|float16|tf32|fp8|float8|autocast
 
 _EXPERIMENTS = (
     experiment_changes,
+    experiment_prepared,
     experiment_fills,
     experiment_usage,
     experiment_shared_values,
@@ -82,7 +85,7 @@ _UNDRAWN = (
     experiment_clocks,
 )
 """Experiments with values that the problem never draws, or in a state that the candidate never comes to here."""
-_OF_ONE_CALL = (experiment_shared_values, experiment_without_kernels)
+_OF_ONE_CALL = (experiment_prepared, experiment_shared_values, experiment_without_kernels)
 """Experiments that compare no two calls, so that a state which each call advances changes nothing."""
 _NOTE = 300
 """Characters of a note."""
@@ -146,10 +149,12 @@ def _try_trials(run: CandidateRun) -> None:
 
 def _experiments(run: CandidateRun) -> None:
     """The strict protocol's experiments; each finds a live process. What ends the candidate there says nothing against it
-    under another protocol, and where it is given values that the problem never draws, nothing at all: a note says so."""
+    under another protocol, and where it is given values that the problem never draws, nothing at all: a note says so, and
+    where it raised, one more experiment asks whether it does so by itself."""
     assert run.last is not None
     reached = run.evidence.reached
-    for experiment in _OF_ONE_CALL if run.advances else _EXPERIMENTS:
+    experiments = [*(_OF_ONE_CALL if run.advances else _EXPERIMENTS)]
+    for experiment in experiments:
         try:
             with run.gpu():
                 run.revive()
@@ -163,6 +168,8 @@ def _experiments(run: CandidateRun) -> None:
                 run.record.on_gpu = isinstance(failure, CandidateRaised) and failure.error.out_of_memory == "gpu"
                 run.record.failures["strict"] = failure.status, failure.args[0]
                 return
+            if isinstance(failure, CandidateRaised) and not run.advances and experiment_many_calls not in experiments:
+                experiments.append(experiment_many_calls)
             name = experiment.__name__.removeprefix("experiment_")
             run.record.notes.append(f"no result of the experiment {name}: {failure.status}, {failure.args[0]}"[:_NOTE])
         finally:

@@ -4,9 +4,10 @@ lengths that are all full, a learned number, an input that equals another one.
 In the trials such a tensor changes nothing, so a kernel that leaves it out passes them. Here it gets other values, for the
 reference and for the candidate alike. A candidate is caught where the reference's output changes and its own does not. It
 is not blamed for an output that changes in another way where an input changed: the problem itself never draws such values.
-But then it gets other values once more, with the first, the last and the sum or the largest as they were, or in a quarter of
-the slices alone: one that takes a single number, a column or a row for all of them stays where it was. One that follows gets
-the old values but for one element, or two rows: it may have looked at a sample only. A model's weights are
+It is where that is so for each kind of values that the input may stand for (`dice.kernels.grader.taken_for_granted`). And it
+gets other values once more, with the first, the last and the sum or the largest as they were, or in a quarter of the slices
+alone: one that takes a single number, a column or a row for all of them stays where it was. One that follows gets the old
+values but for one element, or two rows: it may have looked at a sample only. A model's weights are
 there to change: an output that follows them in another way than the reference's counts too. And a candidate is caught where
 it is right and runs no kernel any more: its kernels are for the constant alone. An input that every draw makes the same, as
 positions or a triangular mask are, gets its rows in another order. One that is wrong then must follow when some of a mask's
@@ -46,6 +47,7 @@ from dice.kernels.grader.other_weights import changed_weights
 from dice.kernels.grader.outcome import accepted, changed_output, new_trial, outcome_of
 from dice.kernels.grader.places import look_for_places
 from dice.kernels.grader.reference import Reference
+from dice.kernels.grader.taken_for_granted import taken_for_granted
 from dice.kernels.records.evidence import ExperimentOutcome, ExperimentResult
 from dice.kernels.sandbox.replies import Offer
 from dice.kernels.sandbox.session import CandidateRaised
@@ -270,13 +272,16 @@ def _change_input(
         expected = changed_output(run, reference, inputs)
         return None if expected is None else outcome_of(run, inputs, expected)
 
-    outcome = _tried(called, others, finer)
+    outcome, detail = _tried(called, others, finer), f"input {index}"
     if outcome == "right":
         outcome = _overlooked(called, single) or outcome
     if outcome is not None:
-        run.evidence.experiments.append(
-            ExperimentResult(name="constant_inputs", outcome=outcome, detail=f"input {index}")
-        )
+        run.evidence.experiments.append(ExperimentResult(name="constant_inputs", outcome=outcome, detail=detail))
+    if outcome in (None, "right", "wrong"):
+        assert run.last is not None
+        found = taken_for_granted(tree_leaves(run.last.inputs)[index], called)
+        if found is not None:
+            run.evidence.experiments.append(ExperimentResult(name="other_kinds", outcome=found, detail=detail))
 
 
 def _is_floating(value: Any) -> bool:

@@ -37,6 +37,7 @@ ExperimentName = Literal[
     "mixing_between",
     "crossing",
     "later",
+    "many_calls",
     "clock_ahead",
     "kept_answer",
     "other_guise",
@@ -44,6 +45,7 @@ ExperimentName = Literal[
     "other_fill_again",
     "constant_weights",
     "constant_inputs",
+    "other_kinds",
     "unrelated_weights",
     "single_input",
     "fine_inputs",
@@ -148,6 +150,8 @@ class ExperimentResult(_Fact):
     constant_weights, constant_inputs: tensors that are the same everywhere get other values; `stale` when the output
         stays what it was although the reference's follows, also where it did so only for values that leave the first,
         the last and the sum or the largest what they were.
+    other_kinds: an input that is the same everywhere, or counts up, gets each kind of values that it may stand for; `wrong`
+        where the output is right for none of them.
     unrelated_weights: each weight that the constructor draws gets a factor and a sign of its own, then zeros among them get
         values; `stale` or `wrong` where the output is not the reference's, twice, whatever weights the model was made with.
     single_input: one input alone comes from another draw; `stale` where the output stays, twice, and the reference's follows.
@@ -161,6 +165,7 @@ class ExperimentResult(_Fact):
     crossing: many elements change at once while kernels run, and what launches and operators leave is put back but for its
         own places; `wrong` when a launch or an operator is led to something that follows two sets of elements.
     later: what the candidate counts up with each call is set ahead; what came of it.
+    many_calls: where another experiment raised, new inputs after many calls in a new process, and in a second model there.
     clock_ahead: the clocks that the candidate's code asks are set ahead; what came of it.
     kept_answer: the last answer is overwritten wherever it may be kept, and the same inputs come again; `stale` when the
         output is wrong then.
@@ -226,6 +231,17 @@ class RunEvidence(_Fact):
     shared_ops: dict[str, OpUse] | None = None
     """Those of them that operators of PyTorch's did in the candidate's forward, as their values tell
     (`checks.shared_values`); None: not asked."""
+
+    made_ops: dict[str, OpUse] | None = None
+    """ATen operators while a model of the candidate's was made; of the model with the most work."""
+    loaded_ops: dict[str, OpUse] | None = None
+    """The same while it got its weights."""
+    first_ops: dict[str, OpUse] | None = None
+    """Those of the first forward of a model; None: not asked."""
+    weights_ops: dict[str, OpUse] | None = None
+    """Those of `reference_ops` that follow no input, but weights alone; None: not asked, or none of them mixes elements."""
+    constructor_ops: dict[str, OpUse] | None = None
+    """Those of the reference's constructor; None: not asked."""
 
     changes: list[Change] = []
     accesses: list[Access] = []

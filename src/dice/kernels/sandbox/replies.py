@@ -38,6 +38,8 @@ class Facts(_Said):
 
     outputs: OutputFacts | None = None
     operators: Annotated[dict[Words, OpUse], Field(max_length=MOST_FACTS)] = {}
+    made: Annotated[dict[Words, OpUse], Field(max_length=MOST_FACTS)] = {}
+    loaded: Annotated[dict[Words, OpUse], Field(max_length=MOST_FACTS)] = {}
     hidden_exceptions: Annotated[list[Words], Most] = []
     lines: Annotated[list[Count], Most] = []
     modules: Annotated[dict[Words, Text], Field(max_length=MOST_FACTS)] = {}

@@ -1,0 +1,74 @@
+"""What a forward makes of weights alone, and candidates that make it before."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from execution import job, program
+
+from dice.kernels.grader.executor import Executor
+from dice.kernels.grader.prepared import WeightsRecorder
+
+WEIGHT, INPUT = torch.randn(8, 8), torch.randn(8, 8)
+
+
+def recorded(compute: object) -> set[str]:
+    with torch.no_grad(), WeightsRecorder([WEIGHT]) as recorder:
+        compute()  # type: ignore[operator]
+    return {name.removeprefix("aten::") for name in recorder.ops}
+
+
+def written_into() -> None:
+    room = WEIGHT.clone()
+    room.add_(INPUT)
+    room.sum()
+
+
+def read_from_a_part() -> None:
+    room = torch.zeros(2, 8)
+    room[0] = INPUT[0]
+    room[1].sum()
+
+
+def put_into_new_memory() -> None:
+    room = torch.zeros(8, 8)
+    room.copy_(WEIGHT)
+    room.sum()
+
+
+@pytest.mark.parametrize(
+    ("compute", "mixing"),
+    [
+        (lambda: (WEIGHT @ WEIGHT).tanh(), {"mm"}),
+        (lambda: INPUT @ WEIGHT, set()),
+        (lambda: WEIGHT.t().sum(0) * INPUT, {"sum"}),
+        (lambda: (INPUT * WEIGHT.sum(0)).cumsum(0), {"sum"}),
+        (lambda: INPUT.sum(), set()),
+        (written_into, set()),
+        (read_from_a_part, set()),
+        (put_into_new_memory, {"sum"}),
+    ],
+)
+def test_operators_that_follow_no_input(compute: object, mixing: set[str]) -> None:
+    assert recorded(compute) & {"mm", "sum", "cumsum"} == mixing
+
+
+PAIR = "self.a = nn.Parameter(torch.randn(16, 20)); self.b = nn.Parameter(torch.randn(20, 24))"
+READ = "x + self.a @ self.b"
+KEPT = "x + self.kept[0]"
+
+
+@pytest.mark.parametrize(
+    ("more", "forward", "blamed"),
+    [
+        ("", READ, False),
+        ("; self.kept = [(self.a @ self.b).detach()]", KEPT, True),
+        ("; self.kept = [self.a.detach().t().contiguous()]", "x + self.kept[0].t() @ self.b", False),
+    ],
+    ids=["in forward", "when it is made", "transposed when it is made"],
+)
+def test_a_product_of_weights(plain_executor: Executor, more: str, forward: str, blamed: bool) -> None:
+    _, strict = plain_executor.verify(job(program("ModelNew", PAIR + more, forward), program("Model", PAIR, READ)))
+    assert strict.functional_status == "correct", strict.message
+    before = [each for each in strict.deception if "before the calls that are timed" in each.evidence]
+    assert bool(before) is blamed
