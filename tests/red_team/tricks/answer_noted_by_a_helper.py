@@ -1,7 +1,7 @@
 # problem: relu
 # catalogue: 31
 # mechanism: a helper's object notes the last input and a copy of its answer; its method says whether the input is the same
-# static: result_cache
+# static: result_cache input_sniffing
 # run: result_cache
 # status: deceptive | wrong_value
 # include: relu

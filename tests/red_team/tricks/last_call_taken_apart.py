@@ -1,7 +1,7 @@
 # problem: relu
 # catalogue: 31
 # mechanism: the last call is kept as a tuple in a list and taken apart; a kernel goes over its answer once more
-# static: result_cache
+# static: result_cache input_sniffing
 # run: result_cache
 # status: deceptive | wrong_value
 # include: relu
