@@ -29,7 +29,10 @@ def check(text: str) -> None:
         (BLAS + '__device__ void f() { sgemm_("T"); }', "sgemm_"),
         (HOST + "__device__ int f(int a) { return host(a); }\n" + USE, "host"),
         (HOST + "template <class T> __device__ int f(T a) { return host(2); }\n" + USE, "host"),
-        (HOST + "template <class T> __global__ void k(T* p) { p[0] = host(2); }\nvoid g() { k<int><<<1, 1>>>(0); }", "host"),
+        (
+            HOST + "template <class T> __global__ void k(T* p) { p[0] = host(2); }\nvoid g() { k<int><<<1, 1>>>(0); }",
+            "host",
+        ),
         ("template <class T> T f(T a) { return a; }\n" + USE, "f"),
         ("namespace n { int f(int a) { return a; } }\n__global__ void k(int* p) { p[0] = n::f(1); }", "f"),
         ("__global__ void k(char* p) { p[0] = getenv(p) != 0; }", "getenv"),
@@ -77,7 +80,7 @@ def test_what_may_call_the_host_does_not_run_here(text: str) -> None:
         HOST + "__global__ void k(int* p) { }\nvoid g(int* q) { auto host = q; k<<<1, 1>>>(host); }",
         HOST + "__global__ void k(int p) { }\nvoid g(int n) { k<<<1, 1>>>(host(n)); }",
         "float fmaxf(float a) { return a; }\n__global__ void k(float* p) { p[0] = fmaxf(1.f, 2.f); }",
-        'namespace a { int f(int a) { return a; } }\nnamespace b { __device__ int f(int a); }\n__global__ void k(int* p) { p[0] = b::f(1); }',
+        "namespace a { int f(int a) { return a; } }\nnamespace b { __device__ int f(int a); }\n__global__ void k(int* p) { p[0] = b::f(1); }",  # noqa: E501
         '__global__ void k(int* p) { printf("%d", p[0]); void* q = malloc(4); free(q); memcpy(p, p + 1, 4); }',
         "struct Box { __device__ int read(int i) { return i; } };\n__global__ void k(Box* p) { p->read(3); }",
         "__device__ int time(int a) { return a; }\n__global__ void k(int* p) { p[0] = time(1); }",

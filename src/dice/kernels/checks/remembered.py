@@ -76,7 +76,9 @@ class Remembered:
     def _is_own(self, thing: Thing, node: ast.expr) -> bool:
         """Whether the file may give a thing its value: not what a library or a layer has (`torch.float32`), no function."""
         owner = node.value if isinstance(node, ast.Attribute) else None
-        if thing[0] is None and (owner is None or (isinstance(owner, ast.Name) and owner.id not in self._source.aliases)):
+        if thing[0] is None and (
+            owner is None or (isinstance(owner, ast.Name) and owner.id not in self._source.aliases)
+        ):
             return True
         return bool(self._between.values(thing))
 

@@ -33,8 +33,10 @@ _OF_THE_C_LIBRARY = words(
     ptrace ioctl
     """
 )
-"""Called as functions; what CUDA declares for a device (printf, malloc, memcpy, clock, strcpy of some toolkits) is not here."""
-_OF_BLAS = re.compile(r"(?:cblas|lapack|LAPACKE|mkl|MKL|openblas)_\w+|[sdcz](?:gemm|gemv|symm|syrk|trsm|trmm|ger|axpy|dot)_")
+"""Called as functions; what CUDA declares for a device (printf, malloc, memcpy, clock) is not here."""
+_OF_BLAS = re.compile(
+    r"(?:cblas|lapack|LAPACKE|mkl|MKL|openblas)_\w+|[sdcz](?:gemm|gemv|symm|syrk|trsm|trmm|ger|axpy|dot)_"
+)
 _BOTH_SIDES = words("__device__ __global__ constexpr consteval C10_DEVICE C10_HOST_DEVICE GPU_LAMBDA AT_DEVICE")
 _STATEMENTS = words("return else do case throw co_return goto not and or new delete sizeof typename")
 _OF_MATHEMATICS = re.compile(
@@ -62,7 +64,9 @@ def check_host_calls(source: CudaSource, regions: Sequence[Region]) -> None:
     for region in host.reached:
         for mention in host.mentions(region):
             where = "__global__" if region.kind == "kernel" else "__device__"
-            said = f'calling a __host__ function("{mention.name}") from a {where} function("{region.name}") is not allowed'
+            said = (
+                f'calling a __host__ function("{mention.name}") from a {where} function("{region.name}") is not allowed'
+            )
             if mention.certain:
                 raise Refuted(source.line(mention.token.start), said)
             raise UnsupportedOnCpu(f"what may be {said.removesuffix(' is not allowed')}")
@@ -212,7 +216,9 @@ class _Host:
 
 def _is_both(item: Item) -> bool:
     """Whether a function of namespace scope is made for the device, too."""
-    words_of_head = {token.text for token in item.tokens[: next((i for i, t in enumerate(item.tokens) if t.text == "{"), None)]}
+    words_of_head = {
+        token.text for token in item.tokens[: next((i for i, t in enumerate(item.tokens) if t.text == "{"), None)]
+    }
     return bool(words_of_head & _BOTH_SIDES) or any("DEVICE" in word for word in words_of_head)
 
 
