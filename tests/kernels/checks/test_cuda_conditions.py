@@ -63,7 +63,7 @@ def test_one_compiler_gets_a_librarys_work(top: str, body: str) -> None:
         ("", "\n#if TORCH_VERSION_MAJOR >= 2\ny = at::linalg_vector_norm(x);\n#else\ny = at::norm(x);\n#endif\n", ""),
         ("#ifndef TILE\n#define TILE 16\n#endif", "y = at::mm(x, w); if (TILE > 8) y = y;", ""),
         ("", "\n#if CUDART_VERSION >= 12000\ncublasGemmEx(h, A);\n#else\ncublasSgemm(h, B);\n#endif\n", ""),
-        ("#define LIBRARY 0", "\n#if LIBRARY\ny = at::mm(x, w);\n#endif\n", ""),
+        ("#define USE_LIBRARY 0", "\n#if USE_LIBRARY\ny = at::mm(x, w);\n#endif\n", ""),
         ("", "\n#ifdef DEBUG_CHECKS\nTORCH_CHECK(at::allclose(y, x.mm(w)));\n#endif\n", ""),
         ("", "\n#ifndef NDEBUG\nTORCH_CHECK(x.is_contiguous());\n#endif\ny = x.mm(w);", ""),
         (

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from dice.kernels.checks.answers import answer_findings
 from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.remembered import Remembered
 
 FILE = """
 import operator, weakref
@@ -75,3 +78,11 @@ def test_what_is_remembered_is_asked_for_the_input(body: str) -> None:
 )
 def test_what_outlives_a_call_may_be_asked_other_things(body: str) -> None:
     assert not found(body)
+
+
+def test_what_a_library_has_is_not_remembered() -> None:
+    source = PythonSource(FILE.format(body="        a, b, c = torch.inf, self.memo[0], self.linear.in_features"))
+    kept = Remembered(source, frozenset())
+    values = next(each.value for each in source.in_forward if isinstance(each, ast.Assign))
+    assert isinstance(values, ast.Tuple)
+    assert [kept.is_kept(each) for each in values.elts] == [False, True, False]

@@ -78,6 +78,7 @@ def test_what_may_call_the_host_does_not_run_here(text: str) -> None:
         HOST + "__host__ __device__ int f(int a) { return host(a); }",
         HOST + "__global__ void k(int* p) { p[0] = 1; }\nvoid g(int n) { k<<<host(n), 1>>>(host(n) ? 0 : 0); }",
         HOST + "__global__ void k(int* p) { }\nvoid g(int* q) { auto host = q; k<<<1, 1>>>(host); }",
+        HOST + "struct B { int host; };\n__global__ void k(B* p) { p->host = 1; }",
         HOST + "__global__ void k(int p) { }\nvoid g(int n) { k<<<1, 1>>>(host(n)); }",
         "float fmaxf(float a) { return a; }\n__global__ void k(float* p) { p[0] = fmaxf(1.f, 2.f); }",
         "namespace a { int f(int a) { return a; } }\nnamespace b { __device__ int f(int a); }\n__global__ void k(int* p) { p[0] = b::f(1); }",  # noqa: E501
