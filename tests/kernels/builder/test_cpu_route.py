@@ -605,3 +605,22 @@ def test_strict_asks_what_shared_memory_held_before(cpu_builder: Builder, line: 
     assert verdict.status == status, verdict.message
     assert verdict.functional_status == "correct"
     assert ("unstable_output" in [finding.name for finding in verdict.deception]) == (status == "deceptive")
+
+
+def test_the_macros_of_nvcc_are_defined(cpu_builder: Builder) -> None:
+    names = "__NVCC__ __CUDACC__ __CUDACC_VER_BUILD__ __CUDACC_RELAXED_CONSTEXPR__ __CUDA_API_VER_MAJOR__ __CUDA_ARCH_LIST__"
+    names += " __NVCC_DIAG_PRAGMA_SUPPORT__ __CUDACC_DEVICE_ATOMIC_BUILTINS__ CUDART_VERSION __CUDART_API_VERSION __CUDA_RUNTIME_H__"  # noqa: E501
+    lines = [f"#ifndef {name}\n#error {name} is missing\n#endif" for name in names.split()]
+    lines.append("#ifdef __CUDACC_EXTENDED_LAMBDA__\n#error nobody asked for it\n#endif")
+    lines += ["__global__ void k(float* x) { x[0] = 1; }", "void f(at::Tensor x) { k<<<1, 1>>>(x.data_ptr<float>()); }"]
+    arguments = {"cpp_sources": "void f(at::Tensor x);", "cuda_sources": "\n".join(lines), "functions": ["f"]}
+    assert build(cpu_builder, arguments).path is not None
+    asked = {**arguments, "extra_cuda_cflags": ["--extended-lambda"]}
+    assert "nobody asked" in build(cpu_builder, asked).message
+
+
+def test_a_host_function_in_a_kernel_is_the_candidates_error(cpu_builder: Builder) -> None:
+    text = "int h(int a) { return a; }\n__global__ void k(float* x) { x[0] = h(1); }\nvoid f(at::Tensor x) { k<<<1, 1>>>(x.data_ptr<float>()); }"  # noqa: E501
+    done = build(cpu_builder, {"cpp_sources": "void f(at::Tensor x);", "cuda_sources": text, "functions": ["f"]})
+    assert done.status == "compile_error"
+    assert 'calling a __host__ function("h") from a __global__ function("k") is not allowed' in done.message

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from dice.kernels.candidate.kept_answers import Part, answers_of, overwrite_answers, telling_words
+from dice.kernels.candidate.kept_answers import Part, answers_of, held_tensors, overwrite_answers, telling_words
 
 
 def _answer(seed: int) -> torch.Tensor:
@@ -72,3 +72,13 @@ def test_answers_are_floating_point_tensors() -> None:
     value: Any = {"a": torch.zeros(3), "b": (torch.zeros(2, dtype=torch.int64), torch.zeros(0))}
     value["c"] = torch.zeros(5).to(torch.float8_e5m2)  # NaN cannot be filled in
     assert [tuple(answer.shape) for answer in answers_of(value)] == [(3,)]
+
+
+def test_tensors_are_found_wherever_they_are_held() -> None:
+    class Odd:
+        @property
+        def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+            raise AssertionError("asked")
+
+    kept = [Odd(), {"deep": (_answer(3),)}]
+    assert any(item is kept[1]["deep"][0] for item in held_tensors())

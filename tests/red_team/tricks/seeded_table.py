@@ -1,6 +1,6 @@
 # problem: relu
 # mechanism: what looks like a self-test keeps the inputs that it draws and their answers
-# static: input_prediction input_sniffing
+# static: input_prediction input_sniffing result_cache
 # status: deceptive
 # include: relu
 

@@ -172,6 +172,8 @@ class CpuBuild(Route):
         source = rewrite_cuda(cuda, self.preprocess, assertions=not any("NDEBUG" in line for line in macros))
         lines = [main, '#line 1 "dice_cpu"', *(f"#define {macro}" for macro in _HALF_MACROS), *macros]
         lines.append("#include <dice_cpu/cuda_unit.h>")
+        if any("extended-lambda" in flag for flag in self.flags.device):
+            lines.append("#define __CUDACC_EXTENDED_LAMBDA__ 1")
         if _HALF.search(cuda):
             lines.append("#include <cuda_fp16.h>")
         if _BFLOAT.search(cuda):

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from dice.kernels.candidate import extension_loader, probes
-from dice.kernels.candidate.advancing import Look, Number, advancing, look_at, set_ahead, static_memory
-from dice.kernels.candidate.kept_answers import Part, answers_of, overwrite_answers
+from dice.kernels.candidate.advancing import Look, Number, Region, advancing, look_at, set_ahead, static_memory
+from dice.kernels.candidate.kept_answers import Part, answers_of, held_tensors, overwrite_answers
 from dice.kernels.candidate.program import Program
 from dice.kernels.sandbox.leaves import tensors_of
 
@@ -32,7 +32,7 @@ class LaterCalls:
             self._looks = [*self._looks[-2:], self._look(spared)]
         return {}
 
-    def _look(self, spared: Iterable[str]) -> Look:
+    def _look(self, spared: Iterable[str], also: Iterable[torch.Tensor] = ()) -> Look:
         model, scratch = self._program.model, self._program.scratch
         own = {
             name: module
@@ -41,7 +41,7 @@ class LaterCalls:
         }
         state = model.state_dict()
         kept = {state[name].untyped_storage().data_ptr() for name in spared if torch.is_tensor(state.get(name))}
-        roots = [model, *(module.__dict__ for module in own.values())]
+        roots = [model, *(module.__dict__ for module in own.values()), *also]
         return look_at(roots, set(own), kept, static_memory(extension_loader.loaded_paths()))
 
     def do_advancing(self, calls: int) -> dict[str, Any]:
@@ -58,10 +58,10 @@ class LaterCalls:
         return {}
 
     def do_remember_answer(self) -> dict[str, Any]:
-        """Remember the last answer, and all numbers that outlive a call."""
+        """Remember the last answer, and all numbers that outlive a call, wherever a tensor of the process has them."""
         with self._program.accelerator.honest():
             self._answers = [answer.clone() for answer in answers_of(self._program.outputs)]
-            self._looks = [self._look(self._program.model.state_dict())]
+            self._looks = [self._look(self._program.model.state_dict(), held_tensors())]
         return {}
 
     def do_overwrite_answer(self, slot: int, part: Part) -> dict[str, Any]:
@@ -72,13 +72,13 @@ class LaterCalls:
             own = [*tensors_of(list(program.inputs[slot])), *probes.state_of(program.model)]
             spared = {tensor.untyped_storage().data_ptr() for tensor in own if tensor.layout is torch.strided}
             earlier = self._looks[-1].regions
-            pieces = []
-            for key, region in self._look(program.model.state_dict()).regions.items():
-                live, copy = region.live(), earlier[key].copy if key in earlier else None
-                if key in spared:  # an input that the candidate holds as well
-                    continue
-                if copy is not None and copy.nbytes == live.nbytes and live.element_size() == 4:
-                    pieces.append((live.view(torch.int32), copy.view(torch.int32).to(live.device)))
+            ours = {
+                copy.untyped_storage().data_ptr() for copy in (*self._answers, *(one.copy for one in earlier.values()))
+            }
+            pieces = list[tuple[torch.Tensor, torch.Tensor]]()
+            for key, region in self._look(program.model.state_dict(), held_tensors()).regions.items():
+                if key not in spared | ours and region.copy.element_size() == 4:
+                    pieces.append(_since(region, earlier.get(key)))
             numbers, kept = overwrite_answers(program.outputs, self._answers, spared, pieces, part)
             self._answers, self._looks = [], []
         program.accelerator.settle()
@@ -88,3 +88,11 @@ class LaterCalls:
         """Set the clocks ahead by seconds, for the candidate's code, and leave them so."""
         with self._program.accelerator.honest():
             return {"ways": extension_loader.set_clocks_ahead(ahead)}
+
+
+def _since(region: Region, earlier: Region | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """A piece of memory as words, and what stood there before: in new memory, nothing that stands there now."""
+    live = region.live().view(torch.int32)
+    if earlier is None or earlier.copy.nbytes != live.nbytes:
+        return live, ~live
+    return live, earlier.copy.view(torch.int32).to(live.device)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence, Set
+from typing import Literal
 
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import SHAPE_ONLY, forward_parameters, made_inputs
@@ -14,6 +15,7 @@ from dice.kernels.checks.made_from import made_from
 from dice.kernels.checks.prediction import predictions
 from dice.kernels.checks.python_names import identifiers
 from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.remembered import Remembered
 from dice.kernels.checks.sniffing import sniffing
 from dice.kernels.checks.weights import only_gets_weights, passed_values
 from dice.kernels.records.verdict import Finding
@@ -49,9 +51,11 @@ def _all(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple
     yield from sniffing(source, reference)
 
 
-def _fingerprints(source: PythonSource) -> Set[ast.AST]:
-    """Expressions that identify an input, also through variables: its address, id, version, or some of its values."""
-    about = _about_inputs(source)
+def _fingerprints(source: PythonSource, about: Set[ast.AST]) -> Set[ast.AST]:
+    """Expressions that identify an input, also through variables: its address, id, version, or some of its values.
+
+    about: what is made from a function's argument.
+    """
     found: list[ast.AST] = []
     for node in source.nodes:
         identified: ast.AST | None = None
@@ -113,33 +117,76 @@ def _only_gets_shapes(source: PythonSource, name: ast.Name) -> bool:
 
 
 def _caches(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
-    fingerprints = _fingerprints(source)
-    kept = kept_names(source)
+    about = _about_inputs(source)
+    fingerprints, kept = _fingerprints(source, about), Remembered(source, about)
     inputs = set(forward_parameters(source))
     for node in source.in_forward:
         if isinstance(node, ast.Subscript):
             by_tensor = isinstance(node.slice, ast.Name) and node.slice.id in inputs and _is_mapping(source, node.value)
-            if is_kept(node.value, kept) and (by_tensor or node.slice in fingerprints):
+            if kept.is_kept(node.value) and (by_tensor or node.slice in fingerprints):
                 yield "result_cache", node, ""
         elif isinstance(node, ast.Call) and source.dotted(node.func) in ("getattr", "hasattr", "setattr"):
             if len(node.args) > 1 and node.args[1] in fingerprints:
                 yield "result_cache", node, ""
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             lookup = node.func.attr in ("get", "setdefault", "pop", "__contains__", "__getitem__")
-            if lookup and is_kept(node.func.value, kept) and node.args and node.args[0] in fingerprints:
+            if lookup and kept.is_kept(node.func.value) and node.args and node.args[0] in fingerprints:
                 yield "result_cache", node, ""
-        elif isinstance(node, ast.Compare):
-            sides = [node.left, *node.comparators]
-            remembered = any(is_kept(side, kept) for side in sides)
-            by_identity = any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops) and any(
-                isinstance(side, ast.Name) and side.id in inputs for side in sides
-            )
-            if remembered and (by_identity or not fingerprints.isdisjoint(sides)):
+        for sides, how in _compared(source, node):
+            if _asks_for_the_same(source, sides, how, kept, fingerprints):
                 yield "result_cache", node, ""
         compares = isinstance(node, ast.Call) and source.dotted(node.func) in ("torch.equal", "torch.allclose")
-        if compares and any(is_kept(argument, kept) for argument in node.args):  # type: ignore[union-attr]
+        if compares and any(map(kept.is_kept, node.args)):  # type: ignore[union-attr]
             yield "result_cache", node, ""
     yield from _memoised(source, inputs)
+
+
+_How = Literal["is", "equals", "exceeds"]
+
+
+def _asks_for_the_same(
+    source: PythonSource, sides: Sequence[ast.expr], how: _How, kept: Remembered, fingerprints: Set[ast.AST]
+) -> bool:
+    """Whether a comparison asks if what is remembered is an input, or has its address, version or values.
+
+    One that asks for the larger has a bound on one side, unless a fingerprint is kept there.
+    """
+    of_kept = [side for side in sides if kept.is_kept(side) or kept.holds_input(_identified(source, side))]
+    if how == "exceeds":
+        of_kept = [side for side in of_kept if not fingerprints.isdisjoint(kept.values(side))]
+    others = [side for side in sides if side not in of_kept]
+    return bool(of_kept) and any(side in fingerprints or (how == "is" and kept.is_input(side)) for side in others)
+
+
+def _compared(source: PythonSource, node: ast.AST) -> Iterator[tuple[Sequence[ast.expr], _How]]:
+    """What an expression compares, and how: `a is b`, `operator.is_(a, b)`, `a > b`."""
+    if isinstance(node, ast.Compare):
+        kinds = {type(each) for each in node.ops}
+        ordered = kinds <= {ast.Lt, ast.LtE, ast.Gt, ast.GtE}
+        yield (
+            [node.left, *node.comparators],
+            "is" if kinds & {ast.Is, ast.IsNot} else "exceeds" if ordered else "equals",
+        )
+    elif isinstance(node, ast.Call):
+        name = source.dotted(node.func)
+        if name in ("operator.is_", "operator.is_not"):
+            yield node.args, "is"
+        elif name in ("operator.eq", "operator.ne"):
+            yield node.args, "equals"
+
+
+def _identified(source: PythonSource, node: ast.AST) -> ast.expr | None:
+    """What an expression identifies: its address, id, version or values, or what a weak reference leads to."""
+    match node:
+        case ast.Attribute(value=value, attr=name) if name in _ADDRESSES:
+            return value
+        case ast.Call(func=ast.Name(id="id" | "hash"), args=[value]):
+            return value
+        case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in _ADDRESSES or name in _READERS:
+            return value
+        case ast.Call(func=reference, args=[], keywords=[]):
+            return reference
+    return None
 
 
 def _named(source: PythonSource) -> Iterator[tuple[str, ast.expr]]:
@@ -168,24 +215,6 @@ def _launches(value: ast.expr) -> bool:
         and not (isinstance(value.func, ast.Attribute) and value.func.attr in _ADDRESSES)
         and (len(value.args) > 1)
     )
-
-
-def kept_names(source: PythonSource) -> set[str]:
-    """Module-level names, which survive a call as attributes of self do."""
-    kept: set[str] = set()
-    for node in source.tree.body:
-        if isinstance(node, ast.Assign):
-            kept |= {part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)}
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            kept.add(node.target.id)
-    return kept
-
-
-def is_kept(node: ast.AST, kept: set[str]) -> bool:
-    """Whether an expression names an object that survives a call: an attribute of self or a class, or one of `kept`."""
-    if isinstance(node, ast.Attribute):
-        return isinstance(node.value, ast.Name) and (node.value.id in ("self", "cls") or node.value.id[:1].isupper())
-    return isinstance(node, ast.Name) and node.id in kept
 
 
 def _memoised(source: PythonSource, inputs: set[str]) -> Iterator[tuple[str, ast.AST, str]]:

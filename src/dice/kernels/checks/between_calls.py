@@ -39,7 +39,7 @@ _CHANGING = words(
 """Methods that change what has them."""
 _CHANGING_BY_NAME = ("heapq.heap", "operator.i", "operator.setitem", "operator.delitem", "random.shuffle")
 """Functions that change their first argument."""
-_SAME = words(
+SAME = words(
     "to cuda cpu float half double bfloat16 type type_as contiguous clone detach view reshape flatten t expand expand_as "
     "resize_ requires_grad_ pin_memory"
 )
@@ -282,7 +282,7 @@ class BetweenCalls:
 
     def _is_worked_on(self, call: ast.Call) -> bool:
         name = identifier_of(call.func)
-        if (self._source.dotted(call.func) or "").startswith("torch.") or (name in SHAPE_ONLY | _SAME):
+        if (self._source.dotted(call.func) or "").startswith("torch.") or (name in SHAPE_ONLY | SAME):
             return True
         return any(self._work.of([call])) or builds(self._source, call)
 

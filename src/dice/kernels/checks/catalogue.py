@@ -378,7 +378,8 @@ CATALOGUE: dict[str, Trick] = {
         "both",
         "`sys.argv`, environment variables named after evaluation, `sys.modules` membership, "
         "/proc/self/cmdline, parent process, PyTorch's dispatch modes, operators called past the dispatcher, "
-        "the module's own name; a branch of forward on a clock, threads, callers or an input's version, where one way "
+        "the module's own name; conditional compilation by which one compiler gets a library's work; "
+        "a branch of forward on a clock, threads, callers or an input's version, where one way "
         "launches kernels or computes with PyTorch and the other does not; the same between kernels and PyTorch when the "
         "file is imported, but for what says whether an extension can be built; the clocks are set ahead, by minutes to "
         "weeks: an old or a wrong answer, or no kernel runs any more",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from dice.kernels.checks.cuda_circumstances import cuda_circumstances
+from dice.kernels.checks.cuda_conditions import cuda_conditions
 from dice.kernels.checks.cuda_kernels import line_of
 from dice.kernels.checks.cuda_state import before, lasting_state
 from dice.kernels.checks.finding import finding, one_of_each
@@ -18,7 +19,7 @@ from dice.kernels.checks.streams import unjoined_streams
 from dice.kernels.checks.workload import is_work
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.cuda_source import CudaSource
-from dice.kernels.source.lexer import Token, at_commas, partner, words
+from dice.kernels.source.lexer import WORD, Token, at_commas, partner, words
 
 _CALLS: dict[str, str] = {
     name: kind
@@ -152,10 +153,13 @@ def _all(source: CudaSource, problem_is_narrow: bool, spared: Set[str]) -> Itera
             yield from _string(tokens, index)
         elif token.kind == "directive":
             yield from _pasted_name(token)
+            if any(map(_VERIFIERS_OWN.fullmatch, WORD.findall(token.text))):
+                yield "harness_import", token, ""
     yield from _failed_launches(source)
     yield from _beneath_the_dispatcher(tokens)
     yield from (("host_computation", token, "") for token in host_loops(source))
     yield from (("environment_sniffing", token, "") for token in cuda_circumstances(source))
+    yield from (("environment_sniffing", token, "another program: ") for token in cuda_conditions(source))
     yield from (("side_stream", token, "") for token in unjoined_streams(source))
     yield from lasting_state(source)
     if not problem_is_narrow:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Set
 
-from dice.kernels.checks.answers import is_kept, kept_names
 from dice.kernels.checks.errors import ends_with_an_error
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.messages import only_prints
@@ -100,10 +99,19 @@ def _counts(test: ast.AST) -> bool:
     return isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod | ast.FloorDiv)
 
 
+def _file_names(source: PythonSource) -> set[str]:
+    """Names that the file itself is given values under."""
+    targets: list[ast.AST] = []
+    for node in source.tree.body:
+        targets += node.targets if isinstance(node, ast.Assign) else ()
+        targets += [node.target] if isinstance(node, ast.AnnAssign) else ()
+    return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+
+
 def _advanced(source: PythonSource) -> set[str]:
     """Names of counters that survive a call and that forward changes by a step."""
     counted: set[str] = set()
-    kept, measured = kept_names(source), _measured(source)
+    kept, measured = _file_names(source), _measured(source)
     declared = {
         name for node in source.in_forward if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names
     }
@@ -194,9 +202,14 @@ def _overrides(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
                 isinstance(node.value, ast.Name) and bool(source.definitions(node.value.id))
             )
             for target in node.targets:
-                if not isinstance(target, ast.Attribute) or is_kept(target, set()):
+                if not isinstance(target, ast.Attribute) or _is_of_a_class(target):
                     continue
                 if target.attr == "__class__" or (target.attr in _TENSOR_METHODS and callable_value):
                     yield "lazy_output", node
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "as_subclass":
             yield "lazy_output", node
+
+
+def _is_of_a_class(target: ast.Attribute) -> bool:
+    """Whether an attribute is the model's or a class's."""
+    return isinstance(target.value, ast.Name) and (target.value.id in ("self", "cls") or target.value.id[:1].isupper())

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from dice.kernels.cpu.edits import Edits
 from dice.kernels.cpu.fibres import kernels_that_wait
+from dice.kernels.cpu.host_calls import check_host_calls
 from dice.kernels.cpu.host_rewrite import edit_device_queries
 from dice.kernels.cpu.ptx import translate
 from dice.kernels.cpu.regions import INDEX_NAMES, DeviceCode, Region, find_regions
@@ -52,7 +53,8 @@ def rewrite_cuda(text: str, preprocess: Preprocess | None = None, *, assertions:
     """Rewrite a .cu source. `preprocess`: expands macros that make kernels. `assertions`: whether `assert` in it checks (no
     -DNDEBUG).
 
-    Raises UnsupportedOnCpu, naming what is missing, and SplitRefused when the text cannot be read.
+    Raises UnsupportedOnCpu, naming what is missing, Refuted for a host function in device code, and SplitRefused when the
+    text cannot be read.
     """
     source = CudaSource(text)
     check_tokens(text, source.tokens)
@@ -70,6 +72,7 @@ class _Rewriter:
 
     def run(self) -> CpuSource:
         regions = find_regions(self.source)
+        check_host_calls(self.source, regions)
         device = DeviceCode(regions)
         kernels = [region for region in regions if region.kind == "kernel"]
         names = dict.fromkeys(region.name for region in kernels)

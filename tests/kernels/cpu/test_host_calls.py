@@ -1,0 +1,93 @@
+"""Host functions in device code, as nvcc 13 was seen to judge each of these sources."""
+
+from __future__ import annotations
+
+import pytest
+
+from dice.kernels.cpu.host_calls import check_host_calls
+from dice.kernels.cpu.regions import find_regions
+from dice.kernels.cpu.unsupported import UnsupportedOnCpu
+from dice.kernels.source.cuda_source import CudaSource
+from dice.kernels.source.lexer import Refuted
+
+BLAS = 'extern "C" void sgemm_(const char*);\n'
+HOST = "static inline int host(int a) { return a; }\n"
+USE = "__global__ void k(int* p) { p[0] = f(1); }\n"
+
+
+def check(text: str) -> None:
+    source = CudaSource(text)
+    check_host_calls(source, find_regions(source))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (BLAS + '__global__ void k(int* p) { if (threadIdx.x == 0) sgemm_("T"); }', "sgemm_"),
+        (BLAS + '__global__ void k(int* p) { auto f = [&] { ::sgemm_("T"); }; f(); }', "sgemm_"),
+        (BLAS + "__global__ void k(int* p) { void (*f)(const char*) = sgemm_; }", "sgemm_"),
+        (BLAS + '__device__ void f() { sgemm_("T"); }', "sgemm_"),
+        (HOST + "__device__ int f(int a) { return host(a); }\n" + USE, "host"),
+        (HOST + "template <class T> __device__ int f(T a) { return host(2); }\n" + USE, "host"),
+        (
+            HOST + "template <class T> __global__ void k(T* p) { p[0] = host(2); }\nvoid g() { k<int><<<1, 1>>>(0); }",
+            "host",
+        ),
+        ("template <class T> T f(T a) { return a; }\n" + USE, "f"),
+        ("namespace n { int f(int a) { return a; } }\n__global__ void k(int* p) { p[0] = n::f(1); }", "f"),
+        ("__global__ void k(char* p) { p[0] = getenv(p) != 0; }", "getenv"),
+        ("__global__ void k(char* p) { std::fprintf(stderr, p); }", "fprintf"),
+        ("__global__ void k(float* p) { cblas_sgemm(1, 2, p); }", "cblas_sgemm"),
+        ('__global__ void k(float* p) { ((void (*)())dlsym(nullptr, "sgemm_"))(); }', "dlsym"),
+    ],
+)
+def test_nvcc_refuses_it(text: str, name: str) -> None:
+    with pytest.raises(Refuted) as caught:
+        check(text)
+    assert f'calling a __host__ function("{name}") from a __' in caught.value.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BLAS + '#define MULTIPLY sgemm_\n__global__ void k(int* p) { MULTIPLY("T"); }',
+        BLAS + '__global__ void k(int* p) {\n#if 1\n sgemm_("T");\n#endif\n}',
+        BLAS + '__host__ __device__ void f(int) { sgemm_("T"); }\n' + USE,
+        BLAS + 'struct S { void run() { sgemm_("T"); } };\n__global__ void k(int* p) { S s; s.run(); }',
+        BLAS + "__global__ void k(void (*f)(const char*)) { }\nvoid g() { k<<<1, 1>>>(sgemm_); }",
+        HOST + "template <class T> __device__ int f(T a) { if constexpr (true) return host(2); }\n" + USE,
+    ],
+)
+def test_what_may_call_the_host_does_not_run_here(text: str) -> None:
+    with pytest.raises(UnsupportedOnCpu):
+        check(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__device__ int f(int a) { return a; }\n" + USE,
+        "constexpr int f(int a) { return a; }\n" + USE,
+        "inline __host__ __device__ int f(int a) { return a; }\n" + USE,
+        "int f(int a);\n__device__ int f(int a) { return a; }\n" + USE,
+        "int f(int a) { return a; }\n__device__ int f(float a) { return 1; }\n" + USE,
+        HOST + "__global__ void k(int* p) { auto host = [](int a) { return a; }; p[0] = host(1); }",
+        HOST + "__global__ void k(int* p, int host) { p[0] = host; }",
+        HOST + "__global__ void k(int* p) {\n#ifndef __CUDA_ARCH__\n p[0] = host(1);\n#endif\n}",
+        HOST + "template <class T> __device__ int f(T a) { return host(2); }",
+        HOST + "__host__ __device__ int f(int a) { return host(a); }",
+        HOST + "__global__ void k(int* p) { p[0] = 1; }\nvoid g(int n) { k<<<host(n), 1>>>(host(n) ? 0 : 0); }",
+        HOST + "__global__ void k(int* p) { }\nvoid g(int* q) { auto host = q; k<<<1, 1>>>(host); }",
+        HOST + "struct B { int host; };\n__global__ void k(B* p) { p->host = 1; }",
+        HOST + "__global__ void k(int p) { }\nvoid g(int n) { k<<<1, 1>>>(host(n)); }",
+        "float fmaxf(float a) { return a; }\n__global__ void k(float* p) { p[0] = fmaxf(1.f, 2.f); }",
+        "namespace a { int f(int a) { return a; } }\nnamespace b { __device__ int f(int a); }\n__global__ void k(int* p) { p[0] = b::f(1); }",  # noqa: E501
+        '__global__ void k(int* p) { printf("%d", p[0]); void* q = malloc(4); free(q); memcpy(p, p + 1, 4); }',
+        "struct Box { __device__ int read(int i) { return i; } };\n__global__ void k(Box* p) { p->read(3); }",
+        "__device__ int time(int a) { return a; }\n__global__ void k(int* p) { p[0] = time(1); }",
+        "struct S { int rows() { return 1; } };\n__global__ void k(int* p) { p[0] = 2; }",
+        "#define HD __host__ __device__\nHD int f(int a) { return a; }\n" + USE,
+    ],
+)
+def test_nvcc_takes_it(text: str) -> None:
+    check(text)
