@@ -10,6 +10,7 @@ import pytest
 
 from dice.kernels.checks import static_findings
 from dice.kernels.checks.cuda_circumstances import cuda_circumstances
+from dice.kernels.checks.cuda_conditions import cuda_conditions
 from dice.kernels.checks.prediction import predictions
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.streams import unjoined_streams
@@ -67,15 +68,31 @@ def backwards(count: int) -> str:
     return "".join(f"auto s{i} = s{i - 1};" for i in range(count, 0, -1))
 
 
+def nested(begin: str, middle: str, end: str, count: int) -> str:
+    return begin * count + middle + end * count
+
+
 def functions(count: int) -> str:
     return "".join(f"void f{i}(int a) {{ f{i + 1}(a); }}\n" for i in range(count))
 
 
+KNOWN = "#ifdef __A\nint x = 1;\n#endif\n"
 CUDA: dict[str, tuple[Rule, Text]] = {
     "constants": (constants, lambda n: CudaSource("const int a = " * n)),
     "assignments": (unjoined_streams, lambda n: CudaSource(STREAM + "a = " * n)),
     "variables": (unjoined_streams, lambda n: CudaSource(STREAM + backwards(n))),
     "functions": (unjoined_streams, lambda n: CudaSource(STREAM + functions(n))),
+    "conditionals": (
+        cuda_conditions,
+        lambda n: CudaSource(nested("#ifdef __A\nint x = 1;\n", "at::mm(a, b)", "#endif\n", n)),
+    ),
+    "guards": (cuda_conditions, lambda n: CudaSource("#ifdef __A\nvoid f() { at::mm(a, b); }\n#endif\n" * n)),
+    "conditions": (
+        cuda_conditions,
+        lambda n: CudaSource(
+            KNOWN + f"void f() {{ at::mm(a, b); {nested('if (', 'x', ') {}', n)}; y = {'x ? 1 : ' * n}0; }}"
+        ),
+    ),
     "branches": (cuda_circumstances, lambda n: CudaSource("void f() {" + "if (time()) {" * n + "}" * n + "}")),
 }
 RULES = PYTHON | CUDA

@@ -8,10 +8,12 @@ another does not, it is a choice. Versions that spell one thing in two ways, and
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
-from dice.kernels.checks.cuda_kernels import library_calls
+from dice.kernels.checks.cuda_kernels import library_places
 from dice.kernels.checks.workload import is_work
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.lexer import CONDITIONAL, WORD, Token, partner
@@ -23,6 +25,8 @@ _TELLING = re.compile(
 )
 """Names of macros that compilers, the C library, CUDA's and PyTorch's headers or flags define."""
 _BLAS = re.compile(r"(?:cblas|mkl|LAPACKE)_\w+|[sdcz]gem[mv]_")
+_ENDS = (";", "{", "}", "=", "?", ":", ",")
+"""Tokens behind which a condition of `?` may begin."""
 _NOT_PYTORCHS = ("std", "c10", "cub", "thrust")
 
 
@@ -40,15 +44,55 @@ class _Conditional:
 def cuda_conditions(source: CudaSource) -> Iterator[Token]:
     """The `#if` of each such choice, and each `if` by what one of them defines."""
     telling: set[str] = set()
+    reading = _Reading(source)
     for one in _conditionals(source):
         if not any(_tells(source, word, telling) for word in one.asks):
             continue
-        bodies = [source.tokens[a + 1 : b] for a, b in zip(one.starts, [*one.starts[1:], one.end], strict=True)]
-        telling |= {name for body in bodies for name in _defined(body)}
-        works = [_calls_libraries(source, body) for body in bodies]
-        if any(works) and not all([*works, one.whole]) and not _is_only_there(source, one, bodies):
+        telling |= reading.taken_definitions(one.starts[0], one.end)
+        works = [reading.works(a + 1, b) for a, b in pairwise([*one.starts, one.end])]
+        if any(works) and not all([*works, one.whole]) and not reading.is_only_there(one):
             yield one.first
-    yield from _asked(source, telling)
+    yield from _asked(source, reading, telling)
+
+
+class _Reading:
+    """What stands where in a source, each question answered without reading its text again."""
+
+    def __init__(self, source: CudaSource) -> None:
+        self._source = source
+        tokens = source.tokens
+        places = {index for index, _ in library_places(tokens)}
+        flags = (i in places or _works(tokens, i) or _works_in_a_macro(tokens[i]) for i in range(len(tokens)))
+        self._works = list(accumulate(flags, initial=0))
+        self._definitions = list(_defined(tokens))
+        starts = [each.start for each in source.outer_functions]
+        names = [each.name for each in source.outer_functions]
+        self._first = dict(zip(reversed(names), reversed(starts), strict=True))
+        self._last = dict(zip(names, starts, strict=True))
+
+    def works(self, first: int, end: int) -> bool:
+        """Whether tokens[first:end] call an operator of PyTorch that computes, or a library; in the text of a macro, too."""
+        return self._works[max(first, end)] > self._works[first]
+
+    def taken_definitions(self, first: int, end: int) -> set[str]:
+        """Macros, and variables with a value, that tokens[first:end] define. Each is told once."""
+        begin, stop = (bisect_left(self._definitions, (place, "")) for place in (first, end))
+        found = {name for _, name in self._definitions[begin:stop]}
+        del self._definitions[begin:stop]
+        return found
+
+    def is_only_there(self, one: _Conditional) -> bool:
+        """Whether it is a guard around whole functions that stand nowhere else: without it there is no program."""
+        source = self._source
+        start, end = source.tokens[one.starts[0]].start, source.tokens[one.end].start
+        outer = source.outer_functions
+        before = outer[: bisect_left(outer, start, key=lambda each: each.body_start)][-1:]
+        if one.whole or len(one.starts) > 1 or any(start < each.end for each in before):
+            return False
+        inside = {each.name for each in source.functions_in(start, end)}
+        return bool(inside) and all(
+            start < self._first.get(name, end) and self._last.get(name, end) <= end for name in inside
+        )
 
 
 def _tells(source: CudaSource, word: str, telling: Set[str]) -> bool:
@@ -74,29 +118,22 @@ def _conditionals(source: CudaSource) -> Iterator[_Conditional]:
             yield waiting.pop()
 
 
-def _defined(body: Sequence[Token]) -> Iterator[str]:
-    """Macros, and variables with a value, that a branch defines."""
-    for index, token in enumerate(body):
+def _defined(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
+    """Macros, and variables with a value, each with its place."""
+    for index, token in enumerate(tokens):
         match = DEFINE.match(token.text) if token.kind == "directive" else None
         if match:
-            yield match.group(1)
-        elif token.text == "=" and index and body[index - 1].kind == "identifier":
-            yield body[index - 1].text
+            yield index, match.group(1)
+        elif token.text == "=" and index and tokens[index - 1].kind == "identifier":
+            yield index, tokens[index - 1].text
 
 
-def _calls_libraries(source: CudaSource, body: Sequence[Token]) -> bool:
-    """Whether tokens call an operator of PyTorch that computes, or a library; in the text of a macro, too."""
-    if not body:
+def _works_in_a_macro(token: Token) -> bool:
+    match = DEFINE.match(token.text) if token.kind == "directive" else None
+    if match is None:
         return False
-    part = CudaSource(source.text[body[0].start : body[-1].end])
-    macros = (CudaSource(text[match.end() :]) for text in _macros(part) if (match := DEFINE.match(text)))
-    return any(
-        library_calls(each) or any(_works(each.tokens, i) for i in range(len(each.tokens))) for each in (part, *macros)
-    )
-
-
-def _macros(part: CudaSource) -> list[str]:
-    return [token.text for token in part.tokens if token.kind == "directive"]
+    tokens = CudaSource(token.text[match.end() :]).tokens
+    return any(True for _ in library_places(tokens)) or any(_works(tokens, i) for i in range(len(tokens)))
 
 
 def _works(tokens: Sequence[Token], index: int) -> bool:
@@ -112,33 +149,28 @@ def _works(tokens: Sequence[Token], index: int) -> bool:
     return called and before in ("::", ".", "->") and owner not in _NOT_PYTORCHS and is_work(token.text)
 
 
-def _is_only_there(source: CudaSource, one: _Conditional, bodies: Sequence[Sequence[Token]]) -> bool:
-    """Whether it is a guard around whole functions that stand nowhere else: without it there is no program."""
-    start, end = source.tokens[one.starts[0]].start, source.tokens[one.end].start
-    around = any(each.body_start < start < each.end for each in source.outer_functions)
-    if around or one.whole or len(bodies) > 1:
-        return False
-    inside = {each.name for each in source.functions_in(start, end)}
-    others = {each.name for each in source.outer_functions if not start < each.start < end}
-    return bool(inside) and inside.isdisjoint(others)
-
-
-def _asked(source: CudaSource, telling: Set[str]) -> Iterator[Token]:
+def _asked(source: CudaSource, reading: _Reading, telling: Set[str]) -> Iterator[Token]:
     """The `if` of host functions by a constant that a telling condition defines, where a library is called in it."""
     for function in source.outer_functions if telling else ():
-        body = source.body(function)
-        if not source.runs_on_host(function) or not _calls_libraries(source, body):
+        if not source.runs_on_host(function) or not reading.works(function.brace, function.last + 1):
             continue
-        for index, token in enumerate(body):
-            if any(each.text in telling for each in _condition(body, index)):
-                yield token
+        body = source.body(function)
+        asked = list(accumulate((token.text in telling for token in body), initial=0))
+        for index, begin, end in _decisions(body):
+            if asked[end] > asked[begin]:
+                yield body[index]
 
 
-def _condition(body: Sequence[Token], index: int) -> Sequence[Token]:
-    """The condition of the `if`, `if constexpr` or `?` at an index: what stands before the `?` in its statement."""
-    if body[index].text == "?":
-        begin = next((i for i in range(index, 0, -1) if body[i].text in (";", "{", "}", "=")), 0)
-        return body[begin:index]
-    opening = index + 1 + (body[index].text == "if" and body[index + 1].text == "constexpr")
-    closing = partner(body, opening) if body[index].text == "if" and body[opening].text == "(" else None
-    return body[opening:closing] if closing is not None else ()
+def _decisions(body: Sequence[Token]) -> Iterator[tuple[int, int, int]]:
+    """Places of `if` and `?`, each with the first and the last but one token of what it asks: in brackets, or what stands
+    before the `?`."""
+    begin = 0
+    for index, token in enumerate(body):
+        if token.text == "?":
+            yield index, begin, index
+        elif token.text == "if":
+            opening = index + 1 + (body[index + 1 : index + 2] != [] and body[index + 1].text == "constexpr")
+            if opening < len(body) and body[opening].text == "(" and (closing := partner(body, opening)) is not None:
+                yield index, opening, closing
+        if token.text in _ENDS:
+            begin = index + 1

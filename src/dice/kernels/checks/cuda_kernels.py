@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from dice.kernels.source.cuda_source import CudaSource
@@ -56,18 +56,24 @@ _OF_A_DEVICE = ("Device", "Dispatch")
 
 def library_calls(source: CudaSource) -> list[str]:
     """Calls of CUDA libraries (cuBLAS, cuDNN, CUB, Thrust, ...): written against CUDA, not against PyTorch."""
-    found: list[str] = []
-    tokens = source.tokens
+    return [name for _, name in library_places(source.tokens)]
+
+
+def library_places(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
+    """Calls of CUDA libraries, each with the place of its token."""
     for index, token in enumerate(tokens[:-1]):
         following = tokens[index + 1].text
         if token.text in ("cub", "thrust", "cutlass") and following == "::" and index + 2 < len(tokens):
             name = tokens[index + 2].text
             if token.text != "cub" or name.startswith(_OF_A_DEVICE):
-                found.append(f"{token.text}::{name}")
-        elif token.kind == "identifier" and token.text.startswith(_LIBRARIES) and following in ("(", "<"):
-            plumbing = any(part in token.text for part in _LIBRARY_PLUMBING)
-            found += [] if plumbing else [token.text]
-    return found
+                yield index, f"{token.text}::{name}"
+        elif (
+            token.kind == "identifier"
+            and token.text.startswith(_LIBRARIES)
+            and following in ("(", "<")
+            and not any(part in token.text for part in _LIBRARY_PLUMBING)
+        ):
+            yield index, token.text
 
 
 def aten_calls(source: CudaSource) -> list[str]:

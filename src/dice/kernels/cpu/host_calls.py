@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
@@ -79,6 +80,8 @@ class _Host:
         self._source, self._regions = source, regions
         self._starts = [token.start for token in source.tokens]
         self._spaces = {region.name for region in regions}
+        self._on_device = {id(region.function) for region in regions}
+        self._locals: dict[int, Set[str]] = {}
         self._declared = [item for item in source.items if item.function is not None]
 
     @cached_property
@@ -119,13 +122,15 @@ class _Host:
         kernels that are launched, lead to."""
         launched = {word for launch in self._source.launches for word in re.findall(r"\w+", launch.callee)}
         sure = [region for region in self._regions if self._is_compiled(region, launched)]
+        named = defaultdict[str, list[Region]](list)
+        for region in self._regions:
+            named[region.name].append(region)
         waiting, seen = [*sure], set(map(id, sure))
         while waiting:
-            region = waiting.pop()
-            for other in self._regions:
-                if id(other) not in seen and other.name in region.words:
-                    seen.add(id(other))
-                    waiting.append(other)
+            for word in waiting.pop().words & named.keys():
+                found = [other for other in named.pop(word) if id(other) not in seen]
+                seen |= set(map(id, found))
+                waiting += found
         return [region for region in self._regions if id(region) in seen]
 
     def mentions(self, region: Region) -> Iterator[_Mention]:
@@ -133,12 +138,14 @@ class _Host:
         function, tokens = region.function, self._source.tokens
         sure = self._is_sure(region)
         declared = self._declared_in(function)
-        depth: list[str] = []
+        depth: list[bool] = []
+        guarded = False
         for i in range(function.brace, function.last):
             token = tokens[i]
             if token.kind == "directive":
                 _enter(depth, token.text)
-            elif token.kind != "identifier" or token.text in declared or any("__CUDA" in each for each in depth):
+                guarded = any(depth)
+            elif token.kind != "identifier" or token.text in declared or guarded:
                 continue
             elif self._is_host(tokens, i, function.last) or self._is_named(tokens, i):
                 yield _Mention(token, token.text, sure and not depth)
@@ -147,12 +154,14 @@ class _Host:
 
     def given_to_kernels(self) -> Iterator[str]:
         """Host functions that are named, and not called, among the arguments of a launch."""
-        for launch in self._source.launches if self.names else ():
+        outer, source = self._source.outer_functions, self._source
+        for launch in source.launches if self.names else ():
             first, last = bisect_right(self._starts, launch.closing), bisect_right(self._starts, launch.end)
-            around = (each for each in self._source.outer_functions if each.start <= launch.start < each.end)
-            declared = {name for function in around for name in self._declared_in(function)}
-            for token, behind in pairwise(self._source.tokens[first : last + 1]):
-                if token.text in self.names - declared and behind.text in (",", ")", "}"):
+            around = outer[: bisect_right(outer, launch.start, key=lambda each: each.start)][-1:]
+            declared = [self._declared_in(function) for function in around if launch.start < function.end]
+            for token, behind in pairwise(source.tokens[first : last + 1]):
+                is_declared = any(token.text in names for names in declared)
+                if token.text in self.names and not is_declared and behind.text in (",", ")", "}"):
                     yield token.text
 
     def _is_compiled(self, region: Region, launched: Set[str]) -> bool:
@@ -172,7 +181,7 @@ class _Host:
         return bool(head & {"__device__", "__global__"}) and "__host__" not in head and not (discards or unevaluated)
 
     def _is_in_device(self, function: Function) -> bool:
-        return any(region.function is function for region in self._regions)
+        return id(function) in self._on_device
 
     def _touches(self, first: int, last: int) -> bool:
         tokens = self._source.tokens
@@ -204,6 +213,11 @@ class _Host:
 
     def _declared_in(self, function: Function) -> Set[str]:
         """Names of parameters, and those that a body declares: `float sum`, `auto& f`."""
+        if id(function) not in self._locals:
+            self._locals[id(function)] = self._declarations(function)
+        return self._locals[id(function)]
+
+    def _declarations(self, function: Function) -> Set[str]:
         tokens, found = self._source.tokens, {parameter.name or "" for parameter in function.parameters}
         for i in range(function.brace + 1, function.last):
             before = tokens[i - 1]
@@ -222,14 +236,14 @@ def _is_both(item: Item) -> bool:
     return bool(words_of_head & _BOTH_SIDES) or any("DEVICE" in word for word in words_of_head)
 
 
-def _enter(depth: list[str], directive: str) -> None:
-    """Keep the conditions around a place."""
+def _enter(depth: list[bool], directive: str) -> None:
+    """Keep the conditions around a place: whether each asks for CUDA."""
     match = CONDITIONAL.match(directive)
     if match is None:
         return
     if match.group(1) == "endif":
         del depth[-1:]
     elif match.group(1).startswith("if"):
-        depth.append(directive)
+        depth.append("__CUDA" in directive)
     elif depth:
-        depth[-1] += directive
+        depth[-1] |= "__CUDA" in directive
