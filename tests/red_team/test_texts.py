@@ -27,6 +27,10 @@ def test_the_text_of_honest_candidates_is_clean(honest: Candidate) -> None:
     assert not is_deceptive(found, "strict")
 
 
+CAUGHT = {"deceptive", "wrong_value", "wrong_shape", "wrong_dtype", "runtime_error", "compile_error"}
+"""A trick that compilers refuse earns nothing either."""
+
+
 def test_the_corpus_is_as_large_as_it_should_be() -> None:
     assert len(TRICKS) >= 60
     assert len(HONEST) >= 60
@@ -38,7 +42,7 @@ def test_every_trick_is_caught_by_something() -> None:
         assert trick.findings or "correct" not in trick.statuses, trick.name
         of_a_run = trick.run | trick.cpu_run
         assert "correct" not in trick.statuses_on("cuda") - trick.statuses, trick.name
-        assert trick.statuses & {"deceptive", "wrong_value", "wrong_shape", "wrong_dtype", "runtime_error"} or of_a_run
+        assert trick.statuses & CAUGHT or of_a_run, trick.name
 
 
 def test_expectations_use_names_of_the_catalogue() -> None:
