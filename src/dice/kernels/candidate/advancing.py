@@ -94,7 +94,8 @@ def look_at(roots: list[Any], own_modules: set[str], spared: set[int], segments:
             continue
         seen.add(id(item))
         if isinstance(item, torch.Tensor):
-            if item.layout is torch.strided and item.untyped_storage().data_ptr() not in spared:
+            address = item.untyped_storage().data_ptr() if item.layout is torch.strided else None
+            if address is not None and address not in spared and address not in look.regions:
                 look.regions |= _of_tensor(item)
             continue
         with contextlib.suppress(Exception):  # what its own properties raise is no answer of the candidate's

@@ -12,6 +12,7 @@ import torch
 
 from dice.kernels.candidate import extension_loader, probes
 from dice.kernels.candidate.advancing import Look, Number, Region, advancing, look_at, set_ahead, static_memory
+from dice.kernels.candidate.copies_in_memory import copies_in_memory
 from dice.kernels.candidate.kept_answers import Part, answers_of, held_tensors, overwrite_answers
 from dice.kernels.candidate.program import Program
 from dice.kernels.sandbox.leaves import tensors_of
@@ -75,10 +76,16 @@ class LaterCalls:
             ours = {
                 copy.untyped_storage().data_ptr() for copy in (*self._answers, *(one.copy for one in earlier.values()))
             }
+            look = self._look(program.model.state_dict(), held_tensors()).regions
             pieces = list[tuple[torch.Tensor, torch.Tensor]]()
-            for key, region in self._look(program.model.state_dict(), held_tensors()).regions.items():
+            for key, region in look.items():
                 if key not in spared | ours and region.copy.element_size() == 4:
                     pieces.append(_since(region, earlier.get(key)))
+            known = [*own, *tensors_of(program.outputs), *self._answers]
+            known += [memory for one in (*look.values(), *earlier.values()) for memory in (one.live(), one.copy)]
+            for answer, before in zip(answers_of(program.outputs), self._answers, strict=False):
+                if answer.dtype is torch.float32 and answer.is_contiguous() and answer.shape == before.shape:
+                    pieces += copies_in_memory(answer, answer != before, map(_memory_of, known))
             numbers, kept = overwrite_answers(program.outputs, self._answers, spared, pieces, part)
             self._answers, self._looks = [], []
         program.accelerator.settle()
@@ -88,6 +95,14 @@ class LaterCalls:
         """Set the clocks ahead by seconds, for the candidate's code, and leave them so."""
         with self._program.accelerator.honest():
             return {"ways": extension_loader.set_clocks_ahead(ahead)}
+
+
+def _memory_of(tensor: torch.Tensor) -> tuple[int, int]:
+    """Address and size of the memory behind a tensor."""
+    if tensor.layout is not torch.strided:
+        return 0, 0
+    storage = tensor.untyped_storage()
+    return storage.data_ptr(), storage.nbytes()
 
 
 def _since(region: Region, earlier: Region | None) -> tuple[torch.Tensor, torch.Tensor]:
