@@ -232,3 +232,14 @@ def test_special_matrices_refuse_a_leading_dimension_in_which_columns_overlap(
     assert statuses.tolist() == [INVALID_VALUE * each for each in refused]
     for result, start, untouched in zip(found, (c, b, a, c), refused, strict=True):
         assert torch.equal(result, start) == untouched
+
+
+def test_a_scalar_by_a_null_pointer_is_refused(blas: ModuleType) -> None:
+    assert blas.without_scalars().tolist() == [INVALID_VALUE] * 9
+
+
+def test_whole_numbers_are_added_exactly(blas: ModuleType) -> None:
+    a, b = torch.randint(-128, 128, (2, 4, 4), dtype=torch.int8)
+    c = torch.randint(1 << 25, 1 << 26, (4, 4), dtype=torch.int32)  # more digits than a float has
+    expected = (a.T.int() @ b.T.int()).T + c  # column-major
+    assert torch.equal(blas.whole_numbers(a, b, c), expected)

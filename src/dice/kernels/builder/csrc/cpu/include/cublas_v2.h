@@ -195,6 +195,7 @@ DICE_CPU_INLINE cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublas
 
 #define DICE_CPU_LEVEL_1_2(letter, i_letter, T)                                                                                                   \
     DICE_CPU_INLINE cublasStatus_t cublas##letter##axpy(cublasHandle_t, int n, const T* alpha, const T* x, int incx, T* y, int incy) {            \
+        if (alpha == nullptr) return CUBLAS_STATUS_INVALID_VALUE;                                                                                 \
         for (int64_t i = 0; *alpha != 0 && i < n; ++i) y[(incy < 0 ? i - n + 1 : i) * incy] += *alpha * x[(incx < 0 ? i - n + 1 : i) * incx];     \
         return CUBLAS_STATUS_SUCCESS;                                                                                                             \
     }                                                                                                                                             \
@@ -207,6 +208,7 @@ DICE_CPU_INLINE cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublas
         return CUBLAS_STATUS_SUCCESS;                                                                                                             \
     }                                                                                                                                             \
     DICE_CPU_INLINE cublasStatus_t cublas##letter##scal(cublasHandle_t, int n, const T* alpha, T* x, int incx) {                                  \
+        if (alpha == nullptr) return CUBLAS_STATUS_INVALID_VALUE;                                                                                 \
         for (int64_t i = 0; incx > 0 && i < n; ++i) x[i * incx] *= *alpha;                                                                        \
         return CUBLAS_STATUS_SUCCESS;                                                                                                             \
     }                                                                                                                                             \

@@ -27,7 +27,9 @@ at::Tensor view(const Matrix& m, int64_t batches) {
     return at::from_blob(const_cast<void*>(m.data), {batches, m.rows, m.columns}, {m.batch, m.row, m.column}, scalar_type(m.type));
 }
 
+// alpha or beta. Raises where the pointer is null, which cuBLAS refuses.
 double scalar(const void* value, int type) {
+    TORCH_CHECK(value != nullptr);
     switch (type) {
         case CUDA_R_64F: return *static_cast<const double*>(value);
         case CUDA_R_16F: return static_cast<float>(*static_cast<const c10::Half*>(value));
@@ -53,9 +55,16 @@ void rescale(const at::Tensor& c, double times) {
 }
 
 // Integers are scaled in double, which holds them all.
-void blend(const at::Tensor& c, const at::Tensor& product, double alpha, double beta) {
-    at::Tensor result = product.scalar_type() == at::kInt ? product.to(at::kDouble) : product;
-    if (alpha != 1) result = result * alpha;
+at::Tensor scaled(const at::Tensor& values, double times) {
+    const at::Tensor wide = values.scalar_type() == at::kInt ? values.to(at::kDouble) : values;
+    return times == 1 ? wide : wide * times;
+}
+
+// c = alpha * product() + beta * c. As in BLAS, what alpha = 0 multiplies is not read.
+template <class Product>
+void combine(const at::Tensor& c, double alpha, double beta, const Product& product) {
+    if (alpha == 0) return rescale(c, beta);
+    at::Tensor result = scaled(product(), alpha);
     if (beta != 0) result = result + c.to(result.scalar_type()) * beta;
     c.copy_(result);
 }
@@ -84,12 +93,11 @@ int dice_cpu_gemm(const Matrix* a, const Matrix* b, const Matrix* c, int64_t bat
         const auto type = accumulator(scalar_type(a->type));
         const double times = scalar(alpha, scalar_kind), keep = scalar(beta, scalar_kind);
         if (out.numel() == 0) return;
-        if (times == 0) return rescale(out, keep);
-        const bool plain = type == out.scalar_type() && type == scalar_type(a->type) && type == scalar_type(b->type) && type != at::kInt;
+        const bool plain = times != 0 && type == out.scalar_type() && type == scalar_type(a->type) && type == scalar_type(b->type) && type != at::kInt;
         if (plain && batches == 1)
             out[0].addmm_(view(*a, 1)[0], view(*b, 1)[0], keep, times);
         else
-            blend(out, product(*a, *b, batches, type), times, keep);
+            combine(out, times, keep, [&] { return product(*a, *b, batches, type); });
     });
 }
 
@@ -97,8 +105,8 @@ int dice_cpu_geam(const Matrix* a, const Matrix* b, const Matrix* c, const void*
     return status_of([&] {
         const double first = scalar(alpha, scalar_kind), second = scalar(beta, scalar_kind);
         const at::Tensor out = view(*c, 1);
-        at::Tensor result = first == 0 ? at::zeros_like(out) : view(*a, 1) * first;
-        if (second != 0) result = result + view(*b, 1) * second;
+        at::Tensor result = first == 0 ? at::zeros_like(out) : scaled(view(*a, 1), first);
+        if (second != 0) result = result + scaled(view(*b, 1), second);
         out.copy_(result);
     });
 }
@@ -107,8 +115,7 @@ int dice_cpu_syrk(const Matrix* a, const Matrix* b, const Matrix* c, int lower, 
     return status_of([&] {
         const at::Tensor out = view(*c, 1)[0], before = out.clone();
         const double times = scalar(alpha, scalar_kind), keep = scalar(beta, scalar_kind);
-        if (times == 0) rescale(out, keep);
-        else blend(out, product(*a, *b, 1, out.scalar_type())[0], times, keep);
+        combine(out, times, keep, [&] { return product(*a, *b, 1, out.scalar_type())[0]; });
         out.copy_(lower != 0 ? at::tril(out) + at::triu(before, 1) : at::triu(out) + at::tril(before, -1));
     });
 }
@@ -116,8 +123,9 @@ int dice_cpu_syrk(const Matrix* a, const Matrix* b, const Matrix* c, int lower, 
 int dice_cpu_triangular(const Matrix* a, const Matrix* b, int left, int upper, int unit, const void* alpha, int scalar_kind) {
     return status_of([&] {
         const at::Tensor out = view(*b, 1)[0];
-        rescale(out, scalar(alpha, scalar_kind));
-        if (scalar(alpha, scalar_kind) != 0) out.copy_(at::linalg_solve_triangular(view(*a, 1)[0], out, upper != 0, left != 0, unit != 0));
+        const double times = scalar(alpha, scalar_kind);
+        rescale(out, times);
+        if (times != 0) out.copy_(at::linalg_solve_triangular(view(*a, 1)[0], out, upper != 0, left != 0, unit != 0));
     });
 }
 
@@ -125,8 +133,7 @@ int dice_cpu_symmetric(const Matrix* a, const Matrix* b, const Matrix* c, int le
     return status_of([&] {
         const at::Tensor full = symmetric(*a, lower != 0), other = view(*b, 1)[0], out = view(*c, 1)[0];
         const double times = scalar(alpha, scalar_kind), keep = scalar(beta, scalar_kind);
-        if (times == 0) rescale(out, keep);
-        else blend(out, left != 0 ? at::matmul(full, other) : at::matmul(other, full), times, keep);
+        combine(out, times, keep, [&] { return left != 0 ? at::matmul(full, other) : at::matmul(other, full); });
     });
 }
 
