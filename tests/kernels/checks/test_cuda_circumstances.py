@@ -38,6 +38,7 @@ def count(body: str) -> int:
         'std::ifstream told("/etc/customer"); if (told.is_open()) return last;',
         "if (x.defined()) { if (rand() % 9 == 0) return last; }",
         "if (age() < 9) ; else return last;",
+        "if (age() < 9) ; else if constexpr (sizeof(x) > 4) { x = last; } else return last;",
         "if (age() < 9) { last = x; } else if (x.defined()) { last = x; return last; }",
     ],
 )

@@ -214,7 +214,7 @@ CATALOGUE: dict[str, Trick] = {
         "a lookup or comparison with an address, `id`, version or sampled values of an *input*, or "
         "memoisation of a function of an input; C++: static maps and variables compared with `data_ptr()`; "
         "the same values once more: a kernel that ran for them the first time is not launched, or the answer is wrong since "
-        "the last one was overwritten where it may be kept",
+        "the last one was overwritten wherever its process keeps it",
     ),
     "stored_results": Trick(
         "Tensors or objects are saved to or loaded from files.",

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from dice.kernels.checks.choices import Work, is_between_both
-from dice.kernels.checks.cuda_circumstances import Tells, branches, condition_end, told
+from dice.kernels.checks.cuda_circumstances import Tells, branches, condition, told
 from dice.kernels.checks.cuda_numbers_read import OWNERS, copied, pointers_of, reads
 from dice.kernels.checks.workload import is_work
 from dice.kernels.source.cuda_source import CudaSource
@@ -82,9 +82,10 @@ def _condition(body: list[Token], index: int, names: set[str], tells: Tells) -> 
         while begin and index - begin < _FAR and body[begin - 1].text not in _BEFORE:
             begin -= 1
         return tells(body[begin:index], names)
-    closing = partner(body, index + 1) if [item.text for item in body[index : index + 2]] == ["switch", "("] else None
-    closing = closing or condition_end(body, index)
-    return closing is not None and tells(body[index + 2 : closing], names)
+    asked = condition(body, index)
+    if [item.text for item in body[index : index + 2]] == ["switch", "("]:
+        asked = index + 1, partner(body, index + 1) or index + 1
+    return asked is not None and tells(body[asked[0] + 1 : asked[1]], names)
 
 
 def _ways(body: list[Token], index: int, ends: list[int]) -> Iterator[list[Token]]:
@@ -100,9 +101,9 @@ def _ways(body: list[Token], index: int, ends: list[int]) -> Iterator[list[Token
     if body[index].text == "switch":
         yield from _cases(body, index)
         return
-    closing = condition_end(body, index)
-    assert closing is not None
-    outcomes = list(branches(body, closing + 1, ends))
+    asked = condition(body, index)
+    assert asked is not None
+    outcomes = list(branches(body, asked[1] + 1, ends))
     behind = body[outcomes[-1][1] + 1 :] if outcomes else []
     for begin, end in [*outcomes, *([(0, -1)] if len(outcomes) == 1 else [])]:
         chosen = body[begin : end + 1]

@@ -51,15 +51,19 @@ def _branches(body: list[Token], asking: set[str]) -> Iterator[Token]:
         return result
 
     for index, token in enumerate(body):
-        closing = condition_end(body, index)
-        if closing is not None and telling[closing] > telling[index + 2] and leaves(closing + 1):
+        asked = condition(body, index)
+        if asked is not None and telling[asked[1]] > telling[asked[0]] and leaves(asked[1] + 1):
             yield token
 
 
-def condition_end(body: list[Token], index: int) -> int | None:
-    """Index of the `)` behind the condition of the `if` at `index`; None where there is none."""
-    opens = body[index].text == "if" and index + 1 < len(body) and body[index + 1].text == "("
-    return partner(body, index + 1) if opens else None
+def condition(body: Sequence[Token], index: int) -> tuple[int, int] | None:
+    """Places of the brackets around what the `if` or `if constexpr` at `index` asks; None where there are none."""
+    if body[index].text != "if":
+        return None
+    opening = index + 1 + (index + 1 < len(body) and body[index + 1].text == "constexpr")
+    opens = opening < len(body) and body[opening].text == "("
+    closing = partner(body, opening) if opens else None
+    return None if closing is None else (opening, closing)
 
 
 def _next(places: list[int], begin: int, otherwise: int) -> int:
@@ -102,4 +106,5 @@ def branches(body: list[Token], begin: int, ends: list[int]) -> Iterator[tuple[i
         yield begin, end
         if end + 2 >= len(body) or body[end + 1].text != "else":
             return
-        begin = (condition_end(body, end + 2) or end + 1) + 1
+        asked = condition(body, end + 2)
+        begin = (asked[1] if asked else end + 1) + 1

@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from dice.kernels.checks.cuda_circumstances import condition
 from dice.kernels.checks.cuda_kernels import library_places
 from dice.kernels.checks.workload import is_work
 from dice.kernels.source.cuda_source import CudaSource
-from dice.kernels.source.lexer import CONDITIONAL, WORD, Token, partner
+from dice.kernels.source.lexer import CONDITIONAL, WORD, Token
 from dice.kernels.source.macros import DEFINE
 
 _TELLING = re.compile(
@@ -168,9 +169,7 @@ def _decisions(body: Sequence[Token]) -> Iterator[tuple[int, int, int]]:
     for index, token in enumerate(body):
         if token.text == "?":
             yield index, begin, index
-        elif token.text == "if":
-            opening = index + 1 + (body[index + 1 : index + 2] != [] and body[index + 1].text == "constexpr")
-            if opening < len(body) and body[opening].text == "(" and (closing := partner(body, opening)) is not None:
-                yield index, opening, closing
+        elif (asked := condition(body, index)) is not None:
+            yield index, *asked
         if token.text in _ENDS:
             begin = index + 1
