@@ -117,3 +117,27 @@ def test_what_stood_there_before_is_left() -> None:
     program.outputs = table.clone()  # rows of a table that was there
     assert later.do_overwrite_answer(0, "all") == {"numbers": 64, "kept": 0}
     assert not bool(table.isnan().any())
+
+
+def test_numbers_of_the_earlier_answer_in_another_order_are_not_kept() -> None:
+    program = _program()
+    later = LaterCalls(cast(Program, program))
+    program.inputs[0], program.outputs = [torch.randn(64)], torch.randn(64)
+    later.do_remember_answer()
+    program.outputs = program.outputs.flip(0)
+    assert later.do_overwrite_answer(0, "all") == {"numbers": 64, "kept": 0}, "only the verifier's own copies have them"
+
+
+def test_an_answer_that_is_the_models_state_is_left() -> None:
+    program, settled = _program(), list[bool]()
+    program.accelerator.settle = lambda: settled.append(True)
+    program.model.register_buffer("state", torch.randn(64))
+    program.model.short = torch.ones(3, dtype=torch.int16)  # no whole words
+    later = LaterCalls(cast(Program, program))
+    program.inputs[0], program.outputs = [torch.eye(8).to_sparse()], program.model.state
+    later.do_remember_answer()
+    program.model.state += 1
+    assert later.do_overwrite_answer(0, "all") == {"numbers": 0, "kept": 0}
+    assert not bool(program.model.state.isnan().any())
+    assert program.model.short.tolist() == [1, 1, 1]
+    assert settled == [True]
