@@ -162,14 +162,17 @@ def test_what_a_constant_of_the_compilers_decides(body: str, asks: int) -> None:
         ("#ifdef __EDG__\nint q = 1;\n#endif\n#ifdef __EDG__\n#define B 1\n#endif", 1),
         ("#ifdef __EDG__\n#if OURS\n#define B 1\n#endif\n#endif", 1),
         ("#if OURS\n#elif defined(__EDG__)\n#define B 1\n#endif", 1),
+        ("#ifdef __EDG__\nint* B = 0;\n#endif", 1),
         ("#define B 1\n#ifdef __EDG__\nint q = 1;\n#endif", 0),
+        ("#ifdef __EDG__\nvoid h() { use(B); v[0] = 1; }\n#endif", 0),
         ("#ifdef __EDG__\nint q = 1;\n#endif\n#define B 1", 0),
         ("#ifdef OURS\n#define B 1\n#endif", 0),
         ("#endif\n#ifdef OURS\n#define B 1\n#else", 0),
+        ("#else\n#endif", 0),
     ],
 )
 def test_which_constants_tell(top: str, asks: int) -> None:
-    assert count("if (B) y = x.mm(w);", top) == asks
+    assert count("if (B || n[0]) y = x.mm(w);", top) == asks
 
 
 FUNCTION = "at::Tensor g(at::Tensor a) { return a.mm(a); }\n"
