@@ -275,7 +275,7 @@ def _is_read(source: PythonSource, name: str) -> bool:
         above = source.parent(node)
         if isinstance(above, ast.Attribute) and above.attr in SHAPE_ONLY:
             continue
-        if isinstance(above, ast.Call) and node in above.args and source.dotted(above.func) in _LIKE:
+        if isinstance(above, ast.Call) and above.args[:1] == [node] and source.dotted(above.func) in _LIKE:
             continue
         return True
     return False
