@@ -94,7 +94,7 @@ def _about_inputs(source: PythonSource) -> Set[ast.AST]:
             harmless[place] = only_gets_weights(source, name) or _only_gets_shapes(source, name)
         return not harmless[place]
 
-    mentions = (node for name in source.arguments - {"self", "cls"} for node in source.mentions(name) if follows(node))
+    mentions = (node for name in source.arguments for node in source.mentions(name) if follows(node))
     sought = [node for node in mentions if isinstance(node, ast.Name) and is_sought(node)]
 
     def stands_for(name: str) -> Sequence[ast.expr]:
