@@ -79,6 +79,7 @@ def found(body: str) -> set[str]:
         "torch.equal(self.memo, x)",
         "torch.allclose(x, self.memo)",
         "if self.memo == x._version: return ext.copy(self.table)",
+        "if self.memo._cdata == x._cdata: return ext.copy(self.table)\nself.memo = x",
         "if self.memo is x: return ext.copy(self.table)",
         "if x is not self.memo: self.memo = x",
         "if operator.is_(self.memo, x): return ext.copy(self.table)",
