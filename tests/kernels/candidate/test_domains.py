@@ -17,9 +17,12 @@ from dice.kernels.candidate.domains import counting_axis, kinds_of_values
         (torch.arange(9)[:, None].repeat(1, 4), 0),
         (torch.arange(12).view(3, 4), 1),
         (torch.arange(9, dtype=torch.uint8), 0),
+        (torch.arange(3), 0),
+        (torch.arange(4)[:, None] + torch.arange(4), 1),
         (torch.arange(0, 18, 2), None),  # offsets
         (torch.arange(9).flip(0), None),
         (torch.arange(9.0), None),
+        (torch.arange(9).to(torch.complex64), None),
         (torch.tensor([0, 1]), None),
         (torch.tensor(3), None),
         (torch.empty(0, 3, dtype=torch.long), None),
@@ -44,6 +47,14 @@ def test_positions_get_another_order_or_repeat_themselves(value: torch.Tensor) -
         assert bool(torch.isin(again, value).all())
 
 
+def test_positions_down_the_rows_change_by_rows() -> None:
+    value = torch.arange(9)[:, None].repeat(1, 4)
+    for kind in kinds_of_values(value):
+        other = kind(value, 3)
+        assert not torch.equal(other, value)
+        assert torch.equal(other, other[:, :1].repeat(1, 4))
+
+
 def test_zeros_become_numbers_of_either_sign_or_masks() -> None:
     normal, added, mask = (kind(torch.zeros(40, 8), 5) for kind in kinds_of_values(torch.zeros(40, 8)))
     assert bool((normal < -1).any())
@@ -52,6 +63,8 @@ def test_zeros_become_numbers_of_either_sign_or_masks() -> None:
     assert float(added.max()) == 0
     assert float(added.min()) < -1000
     assert mask.unique().tolist() == [0, 1]
+    assert 0.65 < float((added == 0).float().mean()) < 0.85, "mostly open"
+    assert 0.65 < float(mask.mean()) < 0.85
 
 
 def test_ones_become_factors_or_masks() -> None:
@@ -60,7 +73,7 @@ def test_ones_become_factors_or_masks() -> None:
     assert mask.unique().tolist() == [0, 1]
     assert bool((lengths[:, 0] == 1).all())
     assert bool((lengths.diff(dim=1) <= 0).all())
-    assert bool((lengths.diff(dim=1) < 0).any())
+    assert set(lengths.sum(dim=1).tolist()) == {*range(1, 9)}
 
 
 def test_another_number_stays_of_its_sign() -> None:
@@ -78,3 +91,18 @@ def test_what_is_drawn_and_what_is_no_number_has_none(value: torch.Tensor) -> No
 @pytest.mark.parametrize("value", [torch.tensor(1.0), torch.tensor(0.0), torch.ones(1)])
 def test_a_single_number_keeps_its_shape(value: torch.Tensor) -> None:
     assert {kind(value, 3).shape for kind in kinds_of_values(value)} == {value.shape}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [torch.zeros(9, dtype=torch.float16), torch.ones(9, dtype=torch.float64), torch.arange(9, dtype=torch.int16)],
+)
+def test_the_type_stays(value: torch.Tensor) -> None:
+    assert {kind(value, 3).dtype for kind in kinds_of_values(value)} == {value.dtype}
+
+
+@pytest.mark.parametrize("value", [torch.zeros(40, 8), torch.ones(40, 8), torch.full((9,), 3.0), torch.arange(16)])
+def test_values_follow_their_seed(value: torch.Tensor) -> None:
+    for kind in kinds_of_values(value):
+        assert torch.equal(kind(value, 3), kind(value, 3))
+        assert not torch.equal(kind(value, 3), kind(value, 4))

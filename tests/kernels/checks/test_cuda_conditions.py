@@ -6,6 +6,7 @@ import pytest
 
 from dice.kernels.checks.cuda_conditions import cuda_conditions
 from dice.kernels.source.cuda_source import CudaSource
+from dice.kernels.source.lexer import words
 
 SOURCE = """
 #include <torch/extension.h>
@@ -77,3 +78,118 @@ def test_one_compiler_gets_a_librarys_work(top: str, body: str) -> None:
 )
 def test_conditions_that_choose_no_other_work(top: str, body: str, device: str) -> None:
     assert count(body, top, device) == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        words(
+            """
+            __GNUC__ _OPENMP CUDA_VERSION CUDART_VERSION CUDNN_MAJOR CUBLAS_VER_MAJOR NVTX_VERSION TORCH_VERSION_MAJOR
+            C10_MOBILE AT_PARALLEL_OPENMP CAFFE2_BUILD PYBIND11_VERSION_HEX Py_LIMITED_API PY_VERSION_HEX USE_ROCM WITH_CUDA
+            DICE_CPU dice_cpu NDEBUG linux unix EIGEN_VERSION BOOST_VERSION FLT_MAX DBL_MAX RAND_MAX EOF ENOENT
+            """
+        )
+    ),
+)
+def test_macros_that_tell_about_the_compiler_or_the_machine(name: str) -> None:
+    assert count(f"\n#ifdef {name}\ny = at::mm(x, w);\n#endif\n") == 1
+    assert count(f"\n#ifdef MY{name}\ny = at::mm(x, w);\n#endif\n") == 0
+    assert count(f"\n#ifdef {name}\ny = at::mm(x, w);\n#endif\n", f"#define {name} 1") == 0, "the source's own"
+
+
+@pytest.mark.parametrize(
+    ("text", "works"),
+    [
+        ("cblas_sgemm(1);", 1),
+        ("mkl_sparse_s_mm(1);", 1),
+        ("LAPACKE_sgetrf(1);", 1),
+        ("dgemm_(1);", 1),
+        ("sgemv_(1);", 1),
+        ("at::mm(x, w);", 1),
+        ("x.mm(w);", 1),
+        ("p->mm(w);", 1),
+        ("at::_ops::mm::call(x, w);", 1),
+        ("auto op = at::_ops::mm::call;", 1),
+        ("cublasSgemm(h);", 1),
+        ("thrust::sort(a, b);", 1),
+        ("sgemm_ = 0;", 0),
+        ("at::mm;", 0),
+        ("mm(x, w);", 0),
+        ("x.size(0);", 0),
+        ("std::max(1, 2);", 0),
+        ("c10::mul(1, 2);", 0),
+        ("cub::sum(1);", 0),
+        ("\n#define PRODUCT cublasSgemm(h)\n", 1),
+        ("\n#define PRODUCT(x, w) at::mm(x, w)\n", 1),
+        ("\n#define PRODUCT(x, w) own(x, w)\n", 0),
+    ],
+)
+def test_what_is_a_librarys_work(text: str, works: int) -> None:
+    assert count(f"\n#ifdef __EDG__\n{text}\n#endif\n") == works
+
+
+@pytest.mark.parametrize(
+    ("body", "asks"),
+    [
+        ("if (B) y = x.mm(w);", 1),
+        ("if (w > 1 && B) y = x.mm(w);", 1),
+        ("if (w > 1) { v(B); y = x.mm(w); }", 0),
+        ("y = B ? x.mm(w) : w;", 1),
+        ("y = B ? w ? x.mm(w) : w : w;", 1),
+        ("y = w ? B : w ? x.mm(w) : w;", 0),
+        ("int a = B; v(w ? x.mm(w) : w);", 0),
+        ("while (B) { v(w ? x.mm(w) : w); }", 0),
+        ("{ B } v(w ? x.mm(w) : w);", 0),
+        ("a[B] = w ? x.mm(w) : w;", 0),
+        ("v(B, w ? x.mm(w) : w);", 0),
+        ("if (B) y = w;", 0),
+        ("y = x.mm(w); if", 0),
+        ("y = x.mm(w); if constexpr", 0),
+    ],
+)
+def test_what_a_constant_of_the_compilers_decides(body: str, asks: int) -> None:
+    assert count(body, "#ifdef __EDG__\n#define B 1\n#else\n#define B 0\n#endif") == asks
+    assert count(body, "#define B 1") == 0
+
+
+@pytest.mark.parametrize(
+    ("top", "asks"),
+    [
+        ("#ifdef __EDG__\n#define B 1\n#endif", 1),
+        ("#ifdef __EDG__\nint B = 1;\n#endif", 1),
+        ("#ifdef __EDG__\n#define B 1\n#ifdef __linux__\nint q = 0;\n#endif\n#endif", 1),
+        ("#ifdef __EDG__\nint q = 1;\n#endif\n#ifdef __EDG__\n#define B 1\n#endif", 1),
+        ("#ifdef __EDG__\n#if OURS\n#define B 1\n#endif\n#endif", 1),
+        ("#if OURS\n#elif defined(__EDG__)\n#define B 1\n#endif", 1),
+        ("#ifdef __EDG__\nint* B = 0;\n#endif", 1),
+        ("#define B 1\n#ifdef __EDG__\nint q = 1;\n#endif", 0),
+        ("#ifdef __EDG__\nvoid h() { use(B); v[0] = 1; }\n#endif", 0),
+        ("#ifdef __EDG__\nint q = 1;\n#endif\n#define B 1", 0),
+        ("#ifdef OURS\n#define B 1\n#endif", 0),
+        ("#endif\n#ifdef OURS\n#define B 1\n#else", 0),
+        ("#else\n#endif", 0),
+    ],
+)
+def test_which_constants_tell(top: str, asks: int) -> None:
+    assert count("if (B || n[0]) y = x.mm(w);", top) == asks
+
+
+FUNCTION = "at::Tensor g(at::Tensor a) { return a.mm(a); }\n"
+OTHER = "at::Tensor g(int a) { return own(a); }\n"
+
+
+@pytest.mark.parametrize(
+    ("top", "chooses"),
+    [
+        (f"#ifdef __CUDACC__\n{FUNCTION}#endif", 0),
+        (f"{OTHER}#ifdef __CUDACC__\n{FUNCTION}#endif", 1),
+        (f"#ifdef __CUDACC__\n{FUNCTION}#endif\n{OTHER}", 1),
+        (f"void h() {{ }}\n#ifdef __CUDACC__\n{FUNCTION}#endif", 0),
+        (f"#ifdef __CUDACC__\n{FUNCTION}#elif 1\n#endif", 1),
+        (f"#ifdef __CUDACC__\n{FUNCTION}{OTHER}#endif", 0),
+        ("#ifdef __CUDACC__\nauto tensor = at::mm(x, w);\n#endif", 1),
+    ],
+)
+def test_guards_around_functions_that_stand_nowhere_else(top: str, chooses: int) -> None:
+    assert count(top=top) == chooses

@@ -14,7 +14,7 @@ EACH_WITH_EACH = {"aten::mm": OpUse(count=1, elements=3000, products=2800)}
 ELEMENTWISE = {"aten::mul": OpUse(count=9, elements=90_000), "aten::cat": OpUse(count=1, elements=9000)}
 
 
-def blamed(theirs: dict[str, OpUse], **mine: dict[str, OpUse]) -> bool:
+def blamed(theirs: dict[str, OpUse] | None, **mine: dict[str, OpUse]) -> bool:
     evidence = RunEvidence(backend="cpu", reached="forward", weights_ops=theirs, **mine)  # type: ignore[arg-type]
     found = [finding.name for finding in prepared_findings(evidence)]
     assert set(found) <= {"work_done_by_pytorch"}
@@ -28,6 +28,11 @@ def test_a_product_counts_whenever_it_is_made(when: str) -> None:
     assert not blamed(PRODUCT, **{when: ELEMENTWISE})
     assert not blamed(PRODUCT, **{when: SUM}), "a size for each row"
     assert not blamed({}, **{when: PRODUCT}), "the reference makes none of its weights"
+    assert not blamed(None, **{when: PRODUCT}), "nobody looked"
+
+
+def test_elementwise_work_may_be_done_before() -> None:
+    assert not blamed(ELEMENTWISE, made_ops=ELEMENTWISE, first_ops=ELEMENTWISE)
 
 
 def test_a_reduction_may_be_made_with_the_model_only() -> None:
@@ -45,11 +50,45 @@ def test_what_the_constructor_of_the_reference_does_gives_first_values() -> None
 
 def test_what_every_forward_does_is_timed() -> None:
     assert not blamed(PRODUCT, first_ops=PRODUCT, candidate_ops=PRODUCT)
+    outer = {"aten::mm": OpUse(count=2, elements=6000, products=42_800)}
+    assert not blamed(PRODUCT, first_ops=outer, candidate_ops=PRODUCT), "what is more adds nothing up"
+    unlike = {"aten::mm": OpUse(count=2, elements=6000, products=8000)}
+    assert blamed(PRODUCT, first_ops=unlike, candidate_ops=PRODUCT), "what is more has unknown multiplications"
+    attention = {"aten::_scaled_dot_product_attention_math": OpUse(count=99, elements=9000, products=10**6)}
+    assert not blamed({"aten::sum": OpUse(count=1, elements=99)}, first_ops=attention, candidate_ops=attention)
 
 
-def test_small_parts_and_outer_products_do_not_count() -> None:
-    part = {"aten::mm": OpUse(count=1, elements=500, products=4000)}
-    assert not blamed(PRODUCT, loaded_ops=part)
-    assert not blamed(PRODUCT, loaded_ops=EACH_WITH_EACH)
-    assert mixes(EACH_WITH_EACH) == {}
-    assert mixes({"aten::sum": OpUse(count=1, elements=10)}) == {}
+@pytest.mark.parametrize(
+    ("part", "counts"),
+    [
+        ({"aten::mm": OpUse(count=1, elements=750, products=10_000)}, True),
+        ({"aten::mm": OpUse(count=1, elements=749, products=10_000)}, False),
+        ({"aten::sum": OpUse(count=1, elements=10_000)}, True),
+        ({"aten::sum": OpUse(count=1, elements=9999)}, False),
+        (EACH_WITH_EACH, False),
+    ],
+)
+def test_a_quarter_counts(part: dict[str, OpUse], counts: bool) -> None:
+    assert blamed(PRODUCT, loaded_ops=part) is counts
+
+
+def test_sums_beside_outer_products_are_no_products() -> None:
+    assert not blamed(EACH_WITH_EACH | {"aten::sum": OpUse(count=1, elements=64)}, made_ops=SUM)
+    assert blamed(EACH_WITH_EACH | {"aten::sum": OpUse(count=1, elements=64)}, loaded_ops=SUM)
+
+
+@pytest.mark.parametrize(
+    ("name", "elements", "products", "kinds"),
+    [
+        ("sum", 64, 0, {"reduction": 64}),
+        ("sum", 63, 0, {}),
+        ("mm", 3000, 0, {"contraction": 3000}),  # unknown
+        ("mm", 3000, 3001, {"contraction": 3000}),
+        ("mm", 3000, 3000, {}),
+        ("mul", 3000, 0, {}),
+    ],
+)
+def test_coefficients_and_outer_products_mix_nothing(
+    name: str, elements: int, products: int, kinds: dict[str, float]
+) -> None:
+    assert mixes({f"aten::{name}": OpUse(count=1, elements=elements, products=products)}) == kinds

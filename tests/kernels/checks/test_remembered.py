@@ -11,7 +11,7 @@ from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.remembered import Remembered
 
 FILE = """
-import operator, weakref
+import copy, operator, weakref
 import torch
 import torch.nn as nn
 KEPT = []
@@ -26,6 +26,8 @@ class ModelNew(nn.Module):
         self.room = torch.empty(n)
     def last(self):
         return self.memo
+    def again(self):
+        return self.again()
     def forward(self, x, seen=[None, None]):
 {body}
         return ext.relu(x)
@@ -48,6 +50,7 @@ def found(body: str) -> bool:
         "if operator.is_(self.memo, x): return ext.copy(KEPT[0])",
         "if id(self.memo) == id(x): return ext.copy(KEPT[0])\nself.memo = x",
         "if self.memo.data_ptr() == x.data_ptr(): return ext.copy(KEPT[0])\nself.memo = x.detach()",
+        "if self.memo['key'].data_ptr() == x.data_ptr(): return ext.copy(KEPT[0])\nself.memo = dict(key=x)",
         "if self.memo() is x: return ext.copy(KEPT[0])\nself.memo = weakref.ref(x)",
         "for old, answer in KEPT:\n    if old is x: return ext.copy(answer)",
         "if seen[0] is x: return seen[1]\nseen[:] = x, ext.relu(x)",
@@ -80,9 +83,65 @@ def test_what_outlives_a_call_may_be_asked_other_things(body: str) -> None:
     assert not found(body)
 
 
-def test_what_a_library_has_is_not_remembered() -> None:
-    source = PythonSource(FILE.format(body="        a, b, c = torch.inf, self.memo[0], self.linear.in_features"))
-    kept = Remembered(source, frozenset())
-    values = next(each.value for each in source.in_forward if isinstance(each, ast.Assign))
-    assert isinstance(values, ast.Tuple)
-    assert [kept.is_kept(each) for each in values.elts] == [False, True, False]
+def of(expression: str, body: str = "pass") -> tuple[Remembered, ast.expr]:
+    """What forward remembers, where all names are made from its input but `other`; and an expression of it."""
+    text = FILE.format(body=f"        {body}\n        sought = ({expression},)")
+    source = PythonSource(text)
+    names = {each for each in source.in_forward if isinstance(each, ast.Name) and each.id != "other"}
+    (sought,) = [each for each in source.values("sought") if isinstance(each, ast.Tuple)]
+    return Remembered(source, names), sought.elts[0]
+
+
+@pytest.mark.parametrize(
+    ("expression", "kept"),
+    [
+        ("self.memo[0]", True),
+        ("self.never", True),
+        ("getattr(self, 'never')", True),
+        ("KEPT", True),
+        ("self.last()", True),
+        ("self.last()[0]", True),
+        ("*self.last()", True),
+        ("torch.inf", False),
+        ("self.linear.in_features", False),
+        ("Note", False),
+        ("x", False),
+        ("self.again()", False),
+    ],
+)
+def test_what_the_file_itself_keeps(expression: str, kept: bool) -> None:
+    remembered, node = of(expression)
+    assert remembered.is_kept(node) is kept
+
+
+@pytest.mark.parametrize(
+    ("expression", "is_input"),
+    [
+        ("x", True),
+        ("y", True),
+        ("z", False),
+        ("u", False),
+        ("other", False),
+        ("(1, x)", True),
+        ("(1, z)", False),
+        ("[1, x]", True),
+        ("{'a': 1, 'b': x}", True),
+        ("x.detach()", True),
+        ("z.detach()", False),
+        ("x.sum()", False),
+        ("weakref.ref(x, print)", True),
+        ("weakref.ref(z)", False),
+        ("weakref.proxy(x)", True),
+        ("copy.copy(x)", True),
+        ("copy.deepcopy(x)", True),
+        ("tuple([x])", True),
+        ("list((x,))", True),
+        ("dict({'a': x})", True),
+        ("dict(a=x)", True),
+        ("dict(a=z)", False),
+        ("torch.add(x, 1)", False),
+    ],
+)
+def test_an_input_in_another_form_is_one_and_what_is_computed_is_not(expression: str, is_input: bool) -> None:
+    remembered, node = of(expression, "z = x + 1; y = z; y = x; u = v; v = u; other = x")
+    assert remembered.is_input(node) is is_input

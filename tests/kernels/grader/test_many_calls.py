@@ -27,22 +27,29 @@ class Run:
 
     def __init__(self, **raising: CandidateRaised) -> None:
         self.evidence: Any = SimpleNamespace(launches={"k": 1}, experiments=[])
-        self.record = SimpleNamespace(phase=lambda _: contextlib.nullcontext())
+        self.steps: list[Any] = []
+        self.record = SimpleNamespace(phase=self._phase)
         self.reference = SimpleNamespace(model=lambda _: SimpleNamespace(state_dict=dict))
         self.last, self.place = SimpleNamespace(inputs=[]), SimpleNamespace(backend="cpu")
         self.inputs_change, self.weights_seed, self.code = False, 1, "x = 700"
         self.processes = 0
         self._raising = raising
 
-    def send(self, *_: Any) -> None:
-        """Nothing to send."""
+    def _phase(self, name: str) -> Any:
+        self.steps.append(name)
+        return contextlib.nullcontext()
 
-    def ask(self, op: str, *_: Any, **__: Any) -> Any:
+    def send(self, op: str, _: Any) -> None:
+        self.steps.append(op)
+
+    def ask(self, op: str, *_: Any, **details: Any) -> Any:
+        self.steps.append((op, details))
         if op in self._raising:
             raise self._raising[op]
         return SimpleNamespace(calls=100, numbers=1)
 
     def make_model(self, _: int) -> None:
+        self.steps.append("model")
         if "make_model" in self._raising:
             raise self._raising["make_model"]
 
@@ -50,9 +57,10 @@ class Run:
         return []
 
     def end(self) -> None:
-        """The process ends."""
+        self.steps.append("end")
 
     def revive(self) -> None:
+        self.steps.append("revive")
         self.processes += 1
 
 
@@ -81,6 +89,36 @@ def test_what_comes_of_many_calls(
     run = Run(**raising)
     assert asked(run) == [("many_calls", outcome)]
     assert run.processes == 1
+
+
+@pytest.mark.parametrize(("backend", "anew", "budget_s"), [("cpu", False, 2.0), ("cuda", True, 0.5)])
+def test_the_calls_are_made_in_a_process_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, backend: str, anew: bool, budget_s: float
+) -> None:
+    run = Run()
+    run.place.backend, run.inputs_change = backend, anew
+    monkeypatch.setattr(many_calls, "follows", lambda _, name, __, op: run.steps.append((name, op)))
+    experiment_many_calls(cast(CandidateRun, run))
+    calls = ("repeat", {"slot": 0, "calls": 2000, "budget_s": budget_s, "anew": anew})
+    first = ["experiments", "end", "revive", "inputs", calls, ("many_calls", "refill")]
+    assert run.steps == [*first, "model", ("many_calls", "inputs")]
+
+
+@pytest.mark.parametrize(("last", "launches"), [(None, {"k": 1}), (SimpleNamespace(inputs=[]), {})])
+def test_without_a_correct_call_or_a_kernel_there_is_nothing_to_ask(last: Any, launches: dict[str, int]) -> None:
+    run = Run()
+    run.last, run.evidence.launches = last, launches
+    assert asked(run) == []
+    assert run.steps == []
+
+
+def test_what_raised_is_told_in_short() -> None:
+    error = CandidateError(type="TypeError", text="no tensor" * 99, place="", exit=False, out_of_memory=None)
+    run = Run(repeat=CandidateRaised("runtime_error", error, Facts()))
+    asked(run)
+    (result,) = run.evidence.experiments
+    assert "no tensor" in result.detail
+    assert len(result.detail) == 200
 
 
 def test_one_that_raises_when_it_is_set_ahead_is_only_called(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,10 @@ def put_into_new_memory() -> None:
     room.sum()
 
 
+def asked_by_keyword() -> None:
+    assert WEIGHT.sum(0, dtype=torch.float64).dtype == torch.float64
+
+
 @pytest.mark.parametrize(
     ("compute", "mixing"),
     [
@@ -47,10 +51,23 @@ def put_into_new_memory() -> None:
         (written_into, set()),
         (read_from_a_part, set()),
         (put_into_new_memory, {"sum"}),
+        (asked_by_keyword, {"sum"}),
     ],
 )
 def test_operators_that_follow_no_input(compute: object, mixing: set[str]) -> None:
     assert recorded(compute) & {"mm", "sum", "cumsum"} == mixing
+
+
+def test_what_is_made_of_nothing_is_no_work_on_weights() -> None:
+    assert "randperm" not in recorded(lambda: torch.randperm(9))
+    assert "sum" in recorded(lambda: torch.ones(9).sum())
+
+
+def test_sparse_inputs_are_no_weights() -> None:
+    given, weight = INPUT.to_sparse(), WEIGHT.to_sparse()
+    with torch.no_grad(), WeightsRecorder([WEIGHT, weight]) as recorder:
+        torch.sparse.mm(given, WEIGHT)
+    assert recorder.ops == {}
 
 
 PAIR = "self.a = nn.Parameter(torch.randn(16, 20)); self.b = nn.Parameter(torch.randn(20, 24))"
@@ -63,9 +80,10 @@ KEPT = "x + self.kept[0]"
     [
         ("", READ, False),
         ("; self.kept = [(self.a @ self.b).detach()]", KEPT, True),
+        ("; self.kept = []", "x + (self.kept or self.kept.append((self.a @ self.b).detach()) or self.kept)[0]", True),
         ("; self.kept = [self.a.detach().t().contiguous()]", "x + self.kept[0].t() @ self.b", False),
     ],
-    ids=["in forward", "when it is made", "transposed when it is made"],
+    ids=["in forward", "when it is made", "in the first forward", "transposed when it is made"],
 )
 def test_a_product_of_weights(plain_executor: Executor, more: str, forward: str, blamed: bool) -> None:
     _, strict = plain_executor.verify(job(program("ModelNew", PAIR + more, forward), program("Model", PAIR, READ)))

@@ -52,6 +52,18 @@ def test_one_right_draw_is_not_enough() -> None:
     assert taken_for_granted(ZEROS, lambda _: next(drawn)) == "wrong"  # type: ignore[arg-type,return-value]
 
 
+@pytest.mark.parametrize(("outcome", "draws"), [("right", 2), ("idle", 2), ("wrong", 1), ("stale", 1), (None, 6)])
+def test_a_kind_is_drawn_until_it_is_known(outcome: ExperimentOutcome | None, draws: int) -> None:
+    drawn: list[Any] = []
+
+    def called(kind: Any) -> ExperimentOutcome | None:
+        drawn.append(kind)
+        return outcome
+
+    taken_for_granted(ZEROS, called)
+    assert [drawn.count(kind) for kind in dict.fromkeys(drawn)] == [draws] * 3
+
+
 def test_one_that_refuses_other_values_is_not_blamed() -> None:
     def refuses(_: Any) -> ExperimentOutcome | None:
         error = CandidateError(type="ValueError", text="", place="", exit=False, out_of_memory=None)

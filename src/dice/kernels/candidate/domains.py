@@ -33,7 +33,7 @@ def kinds_of_values(value: torch.Tensor) -> tuple[Other, ...]:
 
 def counting_axis(value: torch.Tensor) -> int | None:
     """The last axis of several places along which integers count up by one in every row, as positions do."""
-    if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
+    if value.is_floating_point() or value.is_complex():
         return None
     for axis in reversed(range(value.dim())):
         if value.shape[axis] > 2 and value.numel() and bool((value.long().diff(dim=axis) == 1).all()):

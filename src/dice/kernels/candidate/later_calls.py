@@ -73,9 +73,7 @@ class LaterCalls:
             own = [*tensors_of(list(program.inputs[slot])), *probes.state_of(program.model)]
             spared = {tensor.untyped_storage().data_ptr() for tensor in own if tensor.layout is torch.strided}
             earlier = self._looks[-1].regions
-            ours = {
-                copy.untyped_storage().data_ptr() for copy in (*self._answers, *(one.copy for one in earlier.values()))
-            }
+            ours = {one.copy.untyped_storage().data_ptr() for one in earlier.values()}
             look = self._look(program.model.state_dict(), held_tensors()).regions
             pieces = list[tuple[torch.Tensor, torch.Tensor]]()
             for key, region in look.items():

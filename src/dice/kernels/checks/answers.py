@@ -94,7 +94,7 @@ def _about_inputs(source: PythonSource) -> Set[ast.AST]:
             harmless[place] = only_gets_weights(source, name) or _only_gets_shapes(source, name)
         return not harmless[place]
 
-    mentions = (node for name in source.arguments - {"self", "cls"} for node in source.mentions(name) if follows(node))
+    mentions = (node for name in source.arguments for node in source.mentions(name) if follows(node))
     sought = [node for node in mentions if isinstance(node, ast.Name) and is_sought(node)]
 
     def stands_for(name: str) -> Sequence[ast.expr]:
@@ -275,7 +275,7 @@ def _is_read(source: PythonSource, name: str) -> bool:
         above = source.parent(node)
         if isinstance(above, ast.Attribute) and above.attr in SHAPE_ONLY:
             continue
-        if isinstance(above, ast.Call) and node in above.args and source.dotted(above.func) in _LIKE:
+        if isinstance(above, ast.Call) and above.args[:1] == [node] and source.dotted(above.func) in _LIKE:
             continue
         return True
     return False

@@ -28,7 +28,7 @@ _TELLING = re.compile(
 _BLAS = re.compile(r"(?:cblas|mkl|LAPACKE)_\w+|[sdcz]gem[mv]_")
 _ENDS = (";", "{", "}", "=", "?", ":", ",")
 """Tokens behind which a condition of `?` may begin."""
-_NOT_PYTORCHS = ("std", "c10", "cub", "thrust")
+_NOT_PYTORCHS = ("std", "c10", "cub")
 
 
 @dataclass
@@ -73,7 +73,7 @@ class _Reading:
 
     def works(self, first: int, end: int) -> bool:
         """Whether tokens[first:end] call an operator of PyTorch that computes, or a library; in the text of a macro, too."""
-        return self._works[max(first, end)] > self._works[first]
+        return self._works[end] > self._works[first]
 
     def taken_definitions(self, first: int, end: int) -> set[str]:
         """Macros, and variables with a value, that tokens[first:end] define. Each is told once."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dice.kernels.checks.finding import finding
-from dice.kernels.checks.workload import NO_MIXING, is_contraction, with_stand_ins, work_of
+from dice.kernels.checks.workload import NO_MIXING, with_stand_ins, work_of
 from dice.kernels.records.evidence import OpUse, RunEvidence
 from dice.kernels.records.verdict import Finding
 
@@ -23,30 +23,27 @@ _FEWEST = 64
 
 def mixes(ops: dict[str, OpUse]) -> dict[str, float]:
     """Elements by kind of work that mixes them. Products of single elements (of two vectors, each with each) mix none."""
-    mixing = {name: use for name, use in ops.items() if not is_contraction(name) or _sums(use)}
+    mixing = {name: use for name, use in ops.items() if _sums(use)}
     return {kind: amount for kind, amount in work_of(mixing).items() if kind not in NO_MIXING and amount >= _FEWEST}
 
 
 def _sums(use: OpUse) -> bool:
-    """Whether a product adds up; its multiplications may be unknown."""
+    """Whether what may be a product adds up. Other operators have no multiplications, and a product's may be unknown."""
     return not use.products or use.products > use.elements
 
 
 def prepared_findings(evidence: RunEvidence) -> Iterator[Finding]:
     """Where PyTorch does a part of what the reference makes of its weights, and does it when no forward is timed."""
-    theirs = mixes(evidence.weights_ops or {})
-    if not theirs:
-        return
+    weights_ops = evidence.weights_ops or {}
+    theirs = mixes(weights_ops)
     first = _more(evidence.first_ops or {}, evidence.candidate_ops or {})
     made = mixes(_more(evidence.made_ops or {}, evidence.constructor_ops or {}))
     later = _sum(mixes(first), mixes(evidence.loaded_ops or {}))
-    products = sum(use.products for use in (evidence.weights_ops or {}).values())
+    products = sum(use.products for use in weights_ops.values()) if "contraction" in theirs else 0
     summed = made.pop("reduction", 0.0) + later.get("reduction", 0.0)
     done = with_stand_ins(_sum(made, later), theirs)
     if products and summed >= _PART * products:
-        done["contraction"] = max(
-            done.get("contraction", 0.0), theirs["contraction"]
-        )  # written out as products and sums
+        done["contraction"] = theirs["contraction"]  # written out as products and sums
     for kind, amount in theirs.items():
         if done.get(kind, 0.0) >= _PART * amount:
             what = f"{kind} of weights, {done[kind]:.3g} of {amount:.3g} elements"
@@ -59,7 +56,7 @@ def _more(ops: dict[str, OpUse], others: dict[str, OpUse]) -> dict[str, OpUse]:
     for name, use in ops.items():
         less = others.get(name, OpUse(count=0, elements=0))
         if use.elements > less.elements:
-            numbers = {key: max(0, getattr(use, key) - getattr(less, key)) for key in ("elements", "bias", "products")}
+            numbers = {key: max(0, getattr(use, key) - getattr(less, key)) for key in ("elements", "products")}
             found[name] = use.model_copy(update=numbers)
     return found
 

@@ -28,23 +28,20 @@ class Remembered:
         self._returns_kept: dict[str, bool] = {}
         self._names_input: dict[str, bool] = {}
 
-    def is_kept(self, node: ast.expr | None) -> bool:
+    def is_kept(self, node: ast.expr) -> bool:
         """Whether an expression is a thing that outlives a call or a part of one, or a function's that returns such."""
-        if node is None:
-            return False
         if any(self._is_own(thing, node) for thing in self._between.things(node)):
             return True
         called = _whole(node)
         return isinstance(called, ast.Call) and self._gives_kept(identifier_of(called.func) or "")
 
-    def values(self, node: ast.expr | None) -> list[ast.expr]:
+    def values(self, node: ast.expr) -> list[ast.expr]:
         """What the things that an expression stands for are ever given."""
-        things = self._between.things(node) if node is not None else frozenset[Thing]()
-        return [value for thing in things for value in self._between.values(thing)]
+        return [value for thing in self._between.things(node) for value in self._between.values(thing)]
 
     def holds_input(self, node: ast.expr | None) -> bool:
         """Whether an expression is of a thing that is ever given an input, in whole or as a part."""
-        return any(map(self.is_input, self.values(node)))
+        return node is not None and any(map(self.is_input, self.values(node)))
 
     def is_input(self, node: ast.AST) -> bool:
         """Whether an expression is an input in another form, or has one among its parts; not what is computed from it."""
@@ -55,8 +52,8 @@ class Remembered:
                 return any(map(self.is_input, parts))
             case ast.Call(func=ast.Attribute(value=owner, attr=name)) if name in SAME:
                 return self.is_input(owner)
-            case ast.Call(func=function, args=parts) if self._source.dotted(function) in _HOLDERS:
-                return any(map(self.is_input, parts))
+            case ast.Call(func=function, args=parts, keywords=named) if self._source.dotted(function) in _HOLDERS:
+                return any(map(self.is_input, [*parts, *(each.value for each in named)]))
         return False
 
     def _gives_kept(self, name: str) -> bool:

@@ -35,4 +35,4 @@ def is_harmful(change: Change) -> bool:
 
 def _number(text: str) -> int:
     """0 for what is none: a candidate may report anything."""
-    return int(text) if text.isascii() and text.isdecimal() else 0
+    return int(text) if text.isdecimal() else 0

@@ -193,7 +193,7 @@ class _Host:
             return False
         before = tokens[i - 1].text if i else ""
         if before == "::":
-            owner = tokens[i - 2].text if i > 1 and tokens[i - 2].kind == "identifier" else ""
+            owner = _owner(tokens, i)
             return any(owner in ("", *item.namespaces[-1:]) for item in self._declared if item.name == tokens[i].text)
         return before not in (".", "->")
 
@@ -208,7 +208,7 @@ class _Host:
         if before is None or before.text in (".", "->"):
             return False
         if before.text == "::":
-            return i < 2 or tokens[i - 2].kind != "identifier" or tokens[i - 2].text == "std"
+            return _owner(tokens, i) in ("", "std")
         return before.kind != "identifier" or before.text in _STATEMENTS
 
     def _declared_in(self, function: Function) -> Set[str]:
@@ -226,6 +226,12 @@ class _Host:
             if tokens[i].kind == "identifier" and typed:
                 found.add(tokens[i].text)
         return found
+
+
+def _owner(tokens: Sequence[Token], i: int) -> str:
+    """What stands before the `::` of tokens[i]; nothing in `return ::f(1)`."""
+    before = tokens[i - 2] if i > 1 else None
+    return before.text if before is not None and before.kind == "identifier" and before.text not in _STATEMENTS else ""
 
 
 def _is_both(item: Item) -> bool:
