@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -91,6 +92,7 @@ def test_an_attribute_shows(name: str, owner: Any, attribute: str) -> None:
         ("torch.backends.cuda.flash_sdp", torch.backends.cuda.enable_flash_sdp, True, False),
         ("torch.backends.cuda.mem_efficient_sdp", torch.backends.cuda.enable_mem_efficient_sdp, True, False),
         ("torch.backends.cuda.cudnn_sdp", torch.backends.cuda.enable_cudnn_sdp, True, False),
+        ("torch.flush_denormal", torch.set_flush_denormal, False, True),
     ],
 )
 def test_what_a_function_sets_shows(name: str, put: Callable[[Any], Any], first: object, then: object) -> None:
@@ -100,4 +102,15 @@ def test_what_a_function_sets_shows(name: str, put: Callable[[Any], Any], first:
         assert changed(before) == {name}
     finally:
         put(first)
+    assert not changed(before)
+
+
+def test_fewer_cores_show() -> None:
+    before, cores = settings(), os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        assert changed(before) <= {"cores"}
+        assert settings()["cores"] == "1"
+    finally:
+        os.sched_setaffinity(0, cores)
     assert not changed(before)

@@ -17,6 +17,9 @@ calls = {made}
 
 
 class ModelNew(nn.Module):
+    def more(self):
+        return 1
+
     def forward(self, x):
         calls["relu"] += 1
         if {asked}:
@@ -37,6 +40,10 @@ class ModelNew(nn.Module):
         ("Counter()", "calls[more()] == 1", "print('first')", True),
         ("Counter()", "calls['relu'] == 1", "print(calls[more()])", True),
         ("Counter()", "calls['relu'] > 500", "return x", True),
+        ("[0]", "verbose and calls[0] % 9 == 0", "print('%d calls, %f s' % (calls[0], self.seconds / calls[0]))", False),
+        ("[0]", "verbose or not calls[0] > 9", "print(self.seconds)", True),
+        ("[0]", "calls[0] == 9 or more()", "print(self.seconds)", True),
+        ("[0]", "calls[0] == 9", "print(self.more)", True),
     ],
 )
 def test_calls_counted_by_name(made: str, asked: str, said: str, found: bool) -> None:

@@ -18,6 +18,11 @@ _FACTOR = 1.25
 """Of a whole tensor: it shows, and neither a deep model nor a bare exponential raises it to infinity."""
 
 
+def has_fractions(value: torch.Tensor) -> bool:
+    """Whether its elements are real or complex numbers, neither integers nor truth values."""
+    return value.is_floating_point() or value.is_complex()
+
+
 def _drawn(value: torch.Tensor, seed: int) -> torch.Tensor:
     """A number from 0 to 1 for each element."""
     return torch.rand(value.shape, generator=torch.Generator(value.device).manual_seed(seed), device=value.device)
@@ -34,7 +39,7 @@ def varied(value: torch.Tensor, seed: int) -> torch.Tensor:
     random = _drawn(value, seed)
     if value.dtype == torch.bool:
         return random < 0.75
-    if not value.is_floating_point():
+    if not has_fractions(value):
         largest = int(value.max()) if value.numel() else 0
         return ((random * largest).floor() + 1 if largest > 1 else random < 0.5).to(value.dtype)
     factors = (0.5 + random).to(value.dtype)
@@ -43,7 +48,7 @@ def varied(value: torch.Tensor, seed: int) -> torch.Tensor:
 
 def grown(value: torch.Tensor, seed: int) -> torch.Tensor:
     """As `varied`, with a size of about 1: a branch that is multiplied by a millionth at first shows."""
-    return varied(value.sign() if value.is_floating_point() else value, seed)
+    return varied(value.sgn() if has_fractions(value) else value, seed)
 
 
 def rescaled(value: torch.Tensor, seed: int) -> torch.Tensor:
@@ -84,7 +89,7 @@ def balanced(value: torch.Tensor, seed: int) -> torch.Tensor:
     other = value.clone().reshape(-1)
     inner = other[1:-1]
     pairs = inner[: inner.numel() // 2 * 2].view(-1, 2)
-    if not value.is_floating_point():
+    if not has_fractions(value):
         inner.copy_(varied(inner, seed))
     elif pairs.numel():
         step = 0.25 + 0.5 * _drawn(pairs[:, 0], seed).to(value.dtype)
@@ -103,7 +108,7 @@ def touched(value: torch.Tensor, seed: int) -> torch.Tensor:
         place = int(torch.randint(other.numel(), (), generator=draw))
         if value.dtype == torch.bool:
             other[place] = ~other[place]
-        elif value.is_floating_point():
+        elif has_fractions(value):
             other[place] = 0.0 if bool(other[place]) else 3.0
         else:
             other[place] = 1 if int(other[place]) > 1 else 1 - other[place]
@@ -148,7 +153,7 @@ def partly(other: Other, axis: int) -> Other:
 def bounded(value: torch.Tensor, seed: int) -> torch.Tensor:
     """As `balanced`, with the largest value kept instead of the sum."""
     other = value.clone().reshape(-1)
-    if value.is_floating_point() and other.numel() > 2:
+    if has_fractions(value) and other.numel() > 2:
         share = 0.25 + 0.5 * _drawn(other[1:-1], seed).to(value.dtype)
         other[1:-1] -= share * (other.abs().max() or 1.0)
     return other.view(value.shape)
@@ -198,7 +203,7 @@ def odd_weights() -> Iterator[None]:
     def vary(tensor: torch.Tensor) -> None:
         with torch.no_grad():
             other = varied(tensor, next(seeds))
-            tensor.copy_(filled(other, next(seeds)) if tensor.is_floating_point() and bool(other.any()) else other)
+            tensor.copy_(filled(other, next(seeds)) if has_fractions(tensor) and bool(other.any()) else other)
 
     def register_buffer(self: torch.nn.Module, name: str, tensor: torch.Tensor | None, persistent: bool = True) -> None:
         if persistent and tensor is not None and tensor.numel() > 1 and bool((tensor == tensor.reshape(-1)[0]).all()):
@@ -207,7 +212,7 @@ def odd_weights() -> Iterator[None]:
         register_as_buffer(self, name, tensor, persistent)
 
     def register_parameter(self: torch.nn.Module, name: str, param: torch.nn.Parameter | None) -> None:
-        if param is not None and param.is_floating_point():
+        if param is not None and has_fractions(param):
             vary(param)  # those that are drawn afterwards, as `torch.nn` does, are as without
         register(self, name, param)
 
@@ -215,7 +220,7 @@ def odd_weights() -> Iterator[None]:
         def reset_parameters(self: torch.nn.Module) -> None:
             original(self)
             for tensor in [*self.parameters(), *self.buffers()]:
-                if tensor.is_floating_point():
+                if has_fractions(tensor):
                     vary(tensor)
 
         return reset_parameters

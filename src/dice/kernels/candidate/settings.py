@@ -1,8 +1,10 @@
-"""Settings of PyTorch that hold for the whole process, as text by name. `dice.kernels.checks.settings` says which changes of
-them count against a candidate."""
+"""Settings of PyTorch and of the process that hold for all of its code, as text by name. `dice.kernels.checks.settings` says
+which changes of them count against a candidate."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +15,9 @@ _REDUCED = (
     "allow_bf16_reduced_precision_reduction",
     "allow_fp16_accumulation",
 )
+
+_TWO = 2.0
+_cores = os.sched_getaffinity  # before a candidate puts another function in its place
 
 
 def settings() -> dict[str, str]:
@@ -29,6 +34,7 @@ def _of_precision() -> dict[str, Any]:
         "torch.default_dtype": torch.get_default_dtype(),
         "torch.autocast(cuda)": torch.is_autocast_enabled("cuda"),
         "torch.autocast(cpu)": torch.is_autocast_enabled("cpu"),
+        "torch.flush_denormal": sys.float_info.min / _TWO == 0,
     }
     for name in _REDUCED:
         if hasattr(matmul, name):
@@ -37,7 +43,7 @@ def _of_precision() -> dict[str, Any]:
 
 
 def _of_speed() -> dict[str, Any]:
-    """Which libraries PyTorch uses, which of their algorithms it may take, and with how many threads."""
+    """Which libraries PyTorch uses, which of their algorithms it may take, and with how many threads on how many cores."""
     cudnn: Any = torch.backends.cudnn
     asked: dict[str, Callable[[], Any]] = {
         "torch.backends.mkldnn.enabled": torch._C._get_mkldnn_enabled,
@@ -50,5 +56,6 @@ def _of_speed() -> dict[str, Any]:
         "torch.backends.cuda.mem_efficient_sdp": torch.backends.cuda.mem_efficient_sdp_enabled,
         "torch.backends.cuda.cudnn_sdp": torch.backends.cuda.cudnn_sdp_enabled,
         "torch.num_threads": torch.get_num_threads,
+        "cores": lambda: len(_cores(0)),
     }
     return {name: ask() for name, ask in asked.items()}

@@ -88,7 +88,11 @@ _FAST_MODES = words(
 
 _DISPATCH = words(
     "ExcludeDispatchKeyGuard ForceDispatchKeyGuard TorchDispatchModeTLS PythonTLSSnapshot "
-    "tls_set_dispatch_key_excluded tls_set_dispatch_key_included _force_tls_local_dispatch_key_set"
+    "tls_set_dispatch_key_excluded tls_set_dispatch_key_included _force_tls_local_dispatch_key_set "
+    "tls_local_dispatch_key_set tls_is_dispatch_key_excluded tls_is_dispatch_key_included tls_is_dispatch_keyset_excluded "
+    "tls_is_dispatch_keyset_included raw_local_dispatch_key_set LocalDispatchKeySet dispatch_mode_enabled "
+    "python_ks TorchFunctionMode PythonTorchFunctionTLS PythonModeTLS "
+    "hasGlobalCallbacks hasThreadLocalCallbacks hasCallbacks"
 )
 """What turns PyTorch's dispatch modes, by which operators are seen, off or asks for them."""
 _BENEATH = words(

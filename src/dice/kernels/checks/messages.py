@@ -1,6 +1,6 @@
 """Branches that only print: `if self.calls == 1: print("first call")` counts calls, but no result depends on it.
 
-A message consists of constants, shapes and the counter, and is printed by a function that was not replaced. It is more than
+A message consists of constants, shapes, counters and other attributes, and is printed by a function that was not replaced. It is more than
 a message if it can run the candidate's own code: a special method, an own stream or handler, an assignment.
 """
 
@@ -26,9 +26,9 @@ _SPELT = words("str tuple list")
 _HARMLESS = words("__init__ __name__ __main__")
 
 
-def only_prints(source: PythonSource, branch: ast.AST, counters: set[str]) -> bool:
-    """Whether a Python branch on a counter does nothing but print."""
-    if not isinstance(branch, ast.If) or branch.orelse or not isinstance(branch.test, ast.Compare):
+def only_prints(source: PythonSource, branch: ast.AST) -> bool:
+    """Whether a Python branch does nothing but print."""
+    if not isinstance(branch, ast.If) or branch.orelse or not isinstance(branch.test, ast.Compare | ast.BoolOp):
         return False
     asked = [*ast.walk(branch.test)]
     own = any(source.definitions(name) for name in identifiers(asked))
@@ -39,12 +39,12 @@ def only_prints(source: PythonSource, branch: ast.AST, counters: set[str]) -> bo
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Call)
         and _prints(source, statement.value.func)
-        and all(_is_plain(source, part, counters) for part in [*statement.value.args, *statement.value.keywords])
+        and all(_is_plain(source, part) for part in [*statement.value.args, *statement.value.keywords])
         for statement in branch.body
     )
 
 
-_PLAIN = ast.Compare | ast.cmpop | ast.BinOp | ast.operator | ast.Attribute | ast.Name | ast.Constant | ast.expr_context
+_PLAIN = ast.BoolOp | ast.boolop | ast.Compare | ast.cmpop | ast.BinOp | ast.operator | ast.Attribute | ast.Name | ast.Constant | ast.expr_context
 
 
 def _is_item(source: PythonSource, node: ast.AST) -> bool:
@@ -90,13 +90,13 @@ def _prints(source: PythonSource, function: ast.expr) -> bool:
     )
 
 
-def _is_plain(source: PythonSource, part: ast.AST, counters: set[str]) -> bool:
-    """Whether an argument of a message consists of constants, names, shapes and counters."""
+def _is_plain(source: PythonSource, part: ast.AST) -> bool:
+    """Whether an argument of a message consists of constants, names and attributes: to read them runs no code."""
     if isinstance(part, ast.keyword) and part.arg == "file":
         return source.dotted(part.value) in ("sys.stdout", "sys.stderr")
     for node in ast.walk(part):
         if isinstance(node, ast.Attribute):
-            plain = node.attr in _ASKED | counters and not source.definitions(node.attr)
+            plain = not source.definitions(node.attr)
         elif isinstance(node, ast.Call):
             spelt = source.dotted(node.func) in _SPELT and all(isinstance(item, ast.Attribute) for item in node.args)
             plain = spelt or (isinstance(node.func, ast.Attribute) and node.func.attr in _ASKED)

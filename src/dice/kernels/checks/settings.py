@@ -17,12 +17,12 @@ _SLOWER = {
     "torch.backends.cuda.cudnn_sdp": "False",
 }
 """Values after a change that leave PyTorch fewer libraries or algorithms."""
-_THREADS = "torch.num_threads"
+_COUNTS = ("torch.num_threads", "cores")
 
 
 def is_harmful(change: Change) -> bool:
     """Whether a setting was changed to less precision, or so that PyTorch is slower."""
-    if change.name == _THREADS:
+    if change.name in _COUNTS:
         return _number(change.after) < _number(change.before)
     if change.name in _SLOWER:
         return change.after == _SLOWER[change.name]

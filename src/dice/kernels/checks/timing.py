@@ -66,7 +66,7 @@ def _counters(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
         if (
             counts
             and not ends_with_an_error(source, node)
-            and not only_prints(source, node, tainted)
+            and not only_prints(source, node)
             and not only_turns(source, node, counted)
             and not _is_never_read(source, node)
         ):

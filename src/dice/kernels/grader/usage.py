@@ -33,6 +33,7 @@ from dice.kernels.candidate.other_values import (
     bounded,
     emptied,
     grown,
+    has_fractions,
     mixed,
     partly,
     punched,
@@ -88,7 +89,7 @@ def experiment_usage(run: CandidateRun) -> None:
         learned = dict(reference.named_parameters())
         for name, value in reference.state_dict().items():
             buffer = name not in learned and value.numel() > 1  # a number in a buffer is a setting
-            if (value.is_floating_point() and name in fixed) or (buffer and is_constant(value)):
+            if (has_fractions(value) and name in fixed) or (buffer and is_constant(value)):
                 kinds.setdefault(name.rpartition(".")[2], []).append(name)
         state = reference.state_dict()
         if kinds and run.construct_with(state):
@@ -97,7 +98,7 @@ def experiment_usage(run: CandidateRun) -> None:
         elif kinds:
             names = [name for kind in kinds.values() for name in kind]
             usable = {
-                name: state[name] for name in names if state[name].is_floating_point() and is_constant(state[name])
+                name: state[name] for name in names if has_fractions(state[name]) and is_constant(state[name])
             }
             look_for_places(run, reference, usable)
         if kinds:
@@ -119,16 +120,16 @@ def experiment_usage(run: CandidateRun) -> None:
 def is_constant(value: Any) -> bool:
     """Whether all elements of a tensor are equal. There must be at least two integers, none negative: a single one may be a
     size, and what is valid beside negative ones is not known."""
-    if not isinstance(value, torch.Tensor) or not value.numel() or value.is_complex():
+    if not isinstance(value, torch.Tensor) or not value.numel():
         return False
     flat = value.detach().reshape(-1)
-    valid = value.is_floating_point() or (value.numel() > 1 and int(flat[0]) >= 0)
+    valid = has_fractions(value) or (value.numel() > 1 and int(flat[0]) >= 0)
     return valid and bool((flat == flat[0]).all())
 
 
 def _parts(value: torch.Tensor) -> list[Other]:
     """Changes of a part of a constant."""
-    kinds = (varied, emptied) if value.is_floating_point() else (varied,)
+    kinds = (varied, emptied) if has_fractions(value) else (varied,)
     axes = [axis for axis in range(value.dim()) if value.shape[axis] > 1][:_MOST_AXES]
     return [partly(kind, axis) for axis in axes for kind in kinds for _ in range(_DRAWS)]
 
@@ -148,7 +149,7 @@ def is_twin(leaves: list[Any], index: int) -> bool:
 
 
 def fixed_weights(reference: Reference, seed: int) -> set[str]:
-    """Names of the floating-point parameters that another seed leaves as they are: ones, zeros, an identity, slopes after
+    """Names of the parameters with fractions that another seed leaves as they are: ones, zeros, an identity, slopes after
     a formula. Of a very large model, those that are the same everywhere."""
     if is_large(reference.model(seed)):
         return {name for name, value in reference.model(seed).named_parameters() if is_constant(value)}
@@ -161,9 +162,9 @@ def is_large(model: torch.nn.Module) -> bool:
 
 
 def drawn_elements(reference: Reference, seed: int) -> dict[str, torch.Tensor]:
-    """Masks of the floating-point parameters: true where another seed gives another value."""
+    """Masks of the parameters with fractions: true where another seed gives another value."""
     learned = reference.model(seed).named_parameters()
-    before = {name: value.detach().clone() for name, value in learned if value.is_floating_point()}
+    before = {name: value.detach().clone() for name, value in learned if has_fractions(value)}
     other = dict(reference.model(secrets.randbits(48)).named_parameters())
     fitting = {name for name, value in before.items() if name in other and other[name].shape == value.shape}
     return {name: before[name] != other[name].detach() for name in fitting}
@@ -184,7 +185,7 @@ def _change_weights(run: CandidateRun, reference: torch.nn.Module, names: list[s
         assert run.last is not None
         own = reference.state_dict()
         values = {name: other(own[name], secrets.randbits(48)) for name in names}
-        whole = {name: value for name, value in values.items() if not value.is_floating_point()}
+        whole = {name: value for name, value in values.items() if not has_fractions(value)}
         if whole and not is_taken_on_cpu(run, run.last.inputs, run.last.forward_seed, whole):
             return None
         with changed_weights(reference, values) as state:
