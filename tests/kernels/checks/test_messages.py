@@ -40,7 +40,12 @@ class ModelNew(nn.Module):
         ("Counter()", "calls[more()] == 1", "print('first')", True),
         ("Counter()", "calls['relu'] == 1", "print(calls[more()])", True),
         ("Counter()", "calls['relu'] > 500", "return x", True),
-        ("[0]", "verbose and calls[0] % 9 == 0", "print('%d calls, %f s' % (calls[0], self.seconds / calls[0]))", False),
+        (
+            "[0]",
+            "verbose and calls[0] % 9 == 0",
+            "print('%d calls, %f s' % (calls[0], self.seconds / calls[0]))",
+            False,
+        ),
         ("[0]", "verbose or not calls[0] > 9", "print(self.seconds)", True),
         ("[0]", "calls[0] == 9 or more()", "print(self.seconds)", True),
         ("[0]", "calls[0] == 9", "print(self.more)", True),

@@ -11,7 +11,7 @@ import torch
 
 from dice.kernels.grader import kept_answers
 from dice.kernels.grader.candidate_run import CandidateRun
-from dice.kernels.grader.kept_answers import experiment_kept_answers
+from dice.kernels.grader.kept_answers import experiment_kept_answers, experiment_kept_values
 from dice.kernels.grader.reference import Trial
 
 
@@ -78,3 +78,51 @@ def test_parts_of_what_is_kept_are_asked_only_where_something_is(monkeypatch: py
         experiment_kept_answers(cast(CandidateRun, run))
         asked[kept] = run.asked
     assert asked == {0: ["none"], 5: ["none", "all", "first", "second"]}
+
+
+class Keeps(Asked):
+    """A run whose candidate has `pieces` that follow its inputs, and is wrong once one of those in `read` is overwritten."""
+
+    def __init__(self, read: set[int], pieces: int, numbers: int = 20) -> None:
+        super().__init__(set())
+        self._read, self._pieces, self._overwritten = read, pieces, numbers
+        self.reference: Any = SimpleNamespace(model=lambda _: torch.nn.Linear(2, 2))
+        self.pieces: list[int] = []
+
+    def make_model(self, _: int) -> None:
+        self._spoilt = False
+
+    def send(self, op: str, _: Any) -> None:
+        """The inputs change nothing here."""
+
+    def ask(self, op: str, _: Any, **how: Any) -> Any:
+        if op == "overwrite_kept":
+            self.pieces.append(how["piece"])
+            self._spoilt = how["piece"] in self._read and self._overwritten > 0
+        return SimpleNamespace(numbers=self._overwritten if self._pieces else 0, kept=self._pieces)
+
+
+@pytest.mark.parametrize(
+    ("read", "pieces", "again", "outcomes", "asked"),
+    [
+        (set(), 0, 1.0, [], [0]),
+        (set(), 3, 1.0, ["right"], [0, 1, 2]),
+        ({1}, 3, 1.0, ["stale"], [0, 1, 1]),
+        ({5}, 9, 1.0, ["stale"], [0, 1, 2, 3, 4, 5, 5]),
+        ({6}, 9, 1.0, ["right"], [0, 1, 2, 3, 4, 5]),
+        ({0}, 1, 2.0, [], []),
+    ],
+    ids=["keeps nothing", "writes anew", "reads one", "the last that is asked", "beyond", "the reference remembers"],
+)
+def test_who_goes_on_from_what_it_kept_is_told(
+    monkeypatch: pytest.MonkeyPatch, read: set[int], pieces: int, again: float, outcomes: list[str], asked: list[int]
+) -> None:
+    monkeypatch.setattr(kept_answers, "new_trial", lambda _: Trial([], 0, torch.ones(4)))
+    monkeypatch.setattr(kept_answers, "expected_outputs", lambda *_: torch.full((4,), again))
+    monkeypatch.setattr(
+        kept_answers, "compare", lambda _, trial, actual, __: SimpleNamespace(ok=trial.expected.equal(actual))
+    )
+    run = Keeps(read, pieces)
+    experiment_kept_values(cast(CandidateRun, run))
+    assert [(one.name, one.outcome) for one in run.evidence.experiments] == [("kept_values", one) for one in outcomes]
+    assert run.pieces == asked

@@ -1,6 +1,6 @@
 """What the candidate counts up, looked at between its calls and set ahead (`dice.kernels.candidate.advancing`), the
-clocks that it asks (`dice.kernels.candidate.clock_ahead`), the answers that it keeps
-(`dice.kernels.candidate.kept_answers`)."""
+clocks that it asks (`dice.kernels.candidate.clock_ahead`), the answers and the steps of its work that it keeps
+(`dice.kernels.candidate.kept_answers`, `dice.kernels.candidate.kept_values`)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dice.kernels.candidate import extension_loader, probes
 from dice.kernels.candidate.advancing import Look, Number, Region, advancing, look_at, set_ahead, static_memory
 from dice.kernels.candidate.copies_in_memory import copies_in_memory
 from dice.kernels.candidate.kept_answers import Part, answers_of, held_tensors, overwrite_answers
+from dice.kernels.candidate.kept_values import followers, overwrite
 from dice.kernels.candidate.program import Program
 from dice.kernels.sandbox.leaves import tensors_of
 
@@ -88,6 +89,17 @@ class LaterCalls:
             self._answers, self._looks = [], []
         program.accelerator.settle()
         return {"numbers": numbers, "kept": kept}
+
+    def do_overwrite_kept(self, slot: int, piece: int) -> dict[str, Any]:
+        """Overwrite one piece of the memory that follows the inputs: others came before the first of the last three looks
+        than before the other two. How many words are overwritten, and how many pieces there are."""
+        with self._program.accelerator.honest():
+            looks, self._looks = self._looks, []
+            own = [*tensors_of(list(self._program.inputs[slot])), *probes.state_of(self._program.model)]
+            found = followers(looks[0], looks[1], looks[2], {_memory_of(tensor)[0] for tensor in own})
+            numbers = overwrite(*found[piece]) if piece < len(found) else 0
+        self._program.accelerator.settle()
+        return {"numbers": numbers, "kept": len(found)}
 
     def do_clocks(self, ahead: int) -> dict[str, Any]:
         """Set the clocks ahead by seconds, for the candidate's code, and leave them so."""

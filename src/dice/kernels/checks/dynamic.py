@@ -377,6 +377,10 @@ def _of_experiment(experiment: ExperimentResult) -> Iterator[Finding]:
         yield _dynamic("watched_call", f"where new memory is not NaN, {experiment.detail} is not launched")
     elif experiment.name == "kept_answer" and experiment.outcome == "stale":
         yield _dynamic("result_cache", "its last answer was overwritten, and the same inputs then gave a wrong one")
+    elif experiment.name == "kept_values" and experiment.outcome == "stale":
+        yield _dynamic(
+            "result_cache", "what it had kept of a call was overwritten, and the same inputs then gave a wrong output"
+        )
     elif experiment.name == "same_content_again" and experiment.outcome == "stale":
         yield _dynamic("result_cache", f"the same inputs again: {experiment.detail} is not launched any more")
     elif experiment.outcome == "stale" and experiment.name in _FINE:

@@ -1,7 +1,7 @@
 """Branches that only print: `if self.calls == 1: print("first call")` counts calls, but no result depends on it.
 
-A message consists of constants, shapes, counters and other attributes, and is printed by a function that was not replaced. It is more than
-a message if it can run the candidate's own code: a special method, an own stream or handler, an assignment.
+A message consists of constants, shapes, counters and other attributes, and is printed by a function that was not replaced. It
+is more than a message if it can run the candidate's own code: a special method, an own stream or handler, an assignment.
 """
 
 from __future__ import annotations
@@ -44,7 +44,18 @@ def only_prints(source: PythonSource, branch: ast.AST) -> bool:
     )
 
 
-_PLAIN = ast.BoolOp | ast.boolop | ast.Compare | ast.cmpop | ast.BinOp | ast.operator | ast.Attribute | ast.Name | ast.Constant | ast.expr_context
+_PLAIN = (
+    ast.BoolOp
+    | ast.boolop
+    | ast.Compare
+    | ast.cmpop
+    | ast.BinOp
+    | ast.operator
+    | ast.Attribute
+    | ast.Name
+    | ast.Constant
+    | ast.expr_context
+)
 
 
 def _is_item(source: PythonSource, node: ast.AST) -> bool:

@@ -1,8 +1,9 @@
-"""Whether a candidate gives the last answer again where it finds the same inputs.
+"""Whether a candidate gives the last answer again where it finds the same inputs, or goes on from a step of its work.
 
 It may compare them in full, by a kernel, and keep them on the device: then the values are right, and kernels are launched
-each time. So the last answer is overwritten wherever it may be kept (`dice.kernels.candidate.kept_answers`), and the same
-inputs come again. A program that computes writes all of its answer anew.
+each time. So the last answer is overwritten wherever it may be kept (`dice.kernels.candidate.kept_answers`), or one piece of
+the memory that follows the inputs (`dice.kernels.candidate.kept_values`), and the same inputs come again. A program that
+computes writes all of it anew.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dice.kernels.grader.reference import Trial
 from dice.kernels.records.evidence import ExperimentOutcome, ExperimentResult
 from dice.kernels.sandbox.replies import Done, Overwritten
 
+_MOST_PIECES = 6
 _PARTS: tuple[Part, ...] = ("none", "all", "first", "second")
 
 
@@ -39,12 +41,57 @@ def experiment_kept_answers(run: CandidateRun) -> None:
         run.evidence.experiments.append(ExperimentResult(name="kept_answer", outcome=found))
 
 
-def _called_again(run: CandidateRun, part: Part) -> tuple[ExperimentOutcome | None, bool]:
-    """What came of it, and whether other parts may tell more: where the answer stands in memory that outlives a call."""
+def experiment_kept_values(run: CandidateRun) -> None:
+    """Add a result `kept_values` where something was overwritten: `stale` where the same inputs then give a wrong output, in
+    two draws. Not asked where the reference has a memory of its own."""
+    if run.last is None or not run.evidence.launches:
+        return
+    outcomes = set[ExperimentOutcome | None]()
+    with run.record.phase("experiments"):
+        for piece in range(_MOST_PIECES):
+            outcome, pieces = _goes_on(run, piece)
+            if outcome == "stale":
+                outcome, pieces = _goes_on(run, piece)
+            outcomes.add(outcome)
+            if outcome == "stale" or piece + 1 >= pieces:
+                break
+    if known := outcomes - {None}:
+        found: ExperimentOutcome = "stale" if "stale" in known else "right"
+        run.evidence.experiments.append(ExperimentResult(name="kept_values", outcome=found))
+
+
+def _goes_on(run: CandidateRun, piece: int) -> tuple[ExperimentOutcome | None, int]:
+    """What came of overwriting one piece, and how many there are."""
+    trials = _two_trials(run)
+    if trials is None:
+        return None, 0
+    first, second = trials
+    run.make_model(run.weights_seed)  # the last one may never recover
+    spared = [*run.reference.model(run.weights_seed).state_dict()]
+    run.send("inputs", first.inputs)
+    for trial in (new_trial(run), first, second, second):  # what is made once is made
+        if not _is_right(run, trial):
+            return None, 0
+        run.ask("look", Done, spared=spared)
+    found = run.ask("overwrite_kept", Overwritten, slot=0, piece=piece)
+    if not found.numbers:
+        return None, found.kept
+    return "right" if _is_right(run, second, stands=not run.inputs_change) else "stale", found.kept
+
+
+def _two_trials(run: CandidateRun) -> tuple[Trial, Trial] | None:
+    """Two draws; None where the reference has a memory of its own."""
     first, second = new_trial(run), new_trial(run)
     again = expected_outputs(run, second.inputs, second.forward_seed)
-    if not compare_outputs(second.expected, again, "strict").ok:
+    return (first, second) if compare_outputs(second.expected, again, "strict").ok else None
+
+
+def _called_again(run: CandidateRun, part: Part) -> tuple[ExperimentOutcome | None, bool]:
+    """What came of it, and whether other parts may tell more: where the answer stands in memory that outlives a call."""
+    trials = _two_trials(run)
+    if trials is None:
         return None, False
+    first, second = trials
     run.send("inputs", first.inputs)
     run.forward(first.forward_seed)
     run.ask("remember_answer", Done)

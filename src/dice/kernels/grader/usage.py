@@ -97,9 +97,7 @@ def experiment_usage(run: CandidateRun) -> None:
                 _change_weights(run, reference, names)
         elif kinds:
             names = [name for kind in kinds.values() for name in kind]
-            usable = {
-                name: state[name] for name in names if has_fractions(state[name]) and is_constant(state[name])
-            }
+            usable = {name: state[name] for name in names if has_fractions(state[name]) and is_constant(state[name])}
             look_for_places(run, reference, usable)
         if kinds:
             run.make_model(run.weights_seed)

@@ -40,6 +40,7 @@ ExperimentName = Literal[
     "many_calls",
     "clock_ahead",
     "kept_answer",
+    "kept_values",
     "other_guise",
     "other_fill",
     "other_fill_again",
@@ -169,6 +170,8 @@ class ExperimentResult(_Fact):
     clock_ahead: the clocks that the candidate's code asks are set ahead; what came of it.
     kept_answer: the last answer is overwritten wherever it may be kept, and the same inputs come again; `stale` when the
         output is wrong then.
+    kept_values: a piece of memory that outlives a call and follows the inputs is overwritten, and the same inputs come
+        again; `stale` when the output is wrong then.
     other_guise: inputs that are views of larger memory, in PyTorch's inference mode; only where the output is right or stale.
     other_fill: new inputs on memory of finite numbers or zeros instead of NaN; only where the output is not right, or no
         kernel made it.
