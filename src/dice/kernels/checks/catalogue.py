@@ -214,7 +214,7 @@ CATALOGUE: dict[str, Trick] = {
         "a lookup or comparison with an address, `id`, version or sampled values of an *input*, or "
         "memoisation of a function of an input; C++: static maps and variables compared with `data_ptr()`; "
         "the same values once more: a kernel that ran for them the first time is not launched, or the answer is wrong since "
-        "the last one was overwritten wherever its process keeps it",
+        "the last one, or what was kept of its steps, was overwritten wherever its process keeps it",
     ),
     "stored_results": Trick(
         "Tensors or objects are saved to or loaded from files.",
@@ -292,7 +292,8 @@ CATALOGUE: dict[str, Trick] = {
         "A process-wide setting of PyTorch is changed for the worse: precision, libraries, algorithms, threads.",
         "both",
         "`allow_tf32`, `set_float32_matmul_precision`, default dtype, C++ equivalents; settings compared before and after "
-        "each phase, also oneDNN, cuDNN, its benchmark, deterministic algorithms, fused attention and the number of threads",
+        "each phase, also oneDNN, cuDNN, its benchmark, deterministic algorithms, fused attention, denormal numbers, and the "
+        "number of threads and cores",
     ),
     # Tampering.
     "input_mutated": Trick(

@@ -84,6 +84,7 @@ enum cudaDeviceAttr {
     cudaDevAttrMemoryPoolsSupported = 115
 };
 
+// Sizes as in CUDA 13: a template over one of them is the same program here.
 struct cudaDeviceProp {
     char name[256];
     size_t totalGlobalMem, sharedMemPerBlock;
@@ -98,17 +99,19 @@ struct cudaDeviceProp {
     int concurrentKernels, ECCEnabled, pciBusID, pciDeviceID, asyncEngineCount, unifiedAddressing, memoryClockRate, memoryBusWidth, l2CacheSize;
     int persistingL2CacheMaxSize, maxThreadsPerMultiProcessor, managedMemory, concurrentManagedAccess, cooperativeLaunch;
     size_t sharedMemPerMultiprocessor, sharedMemPerBlockOptin, reservedSharedMemPerBlock;
-    int regsPerMultiprocessor, maxBlocksPerMultiProcessor, memoryPoolsSupported;
+    int regsPerMultiprocessor, maxBlocksPerMultiProcessor, memoryPoolsSupported, reserved[137];
 };
 struct cudaFuncAttributes {
     size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
-    int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA, maxDynamicSharedSizeBytes, preferredShmemCarveout;
+    int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA, maxDynamicSharedSizeBytes, preferredShmemCarveout, reserved[23];
 };
 struct cudaPointerAttributes {
     cudaMemoryType type;
     int device;
     void *devicePointer, *hostPointer;
+    long reserved[8];
 };
+static_assert(sizeof(cudaDeviceProp) == 1008 && sizeof(cudaFuncAttributes) == 144 && sizeof(cudaPointerAttributes) == 88, "");
 struct cudaExtent { size_t width, height, depth; };
 struct cudaPitchedPtr { void* ptr; size_t pitch, xsize, ysize; };
 union cudaLaunchAttributeValue { int cooperative, priority; char pad[64]; };
