@@ -9,6 +9,7 @@ from dice.kernels.checks.cuda_kernels import (
     aten_calls,
     has_device_lambda,
     kernel_names,
+    launched_functors,
     library_calls,
     line_of,
     pointers_of,
@@ -52,6 +53,31 @@ def test_pointers_of_a_kernel() -> None:
 )
 def test_device_lambdas(text: str, found: bool) -> None:
     assert has_device_lambda(CudaSource(text)) == found
+
+
+FUNCTOR = "struct F { __device__ float operator()(float x) { return x; } }; "
+OWN_KERNEL = "template <class G> __global__ void each(G g, float* y) { y[0] = g(y[0]); } "
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (FUNCTOR + OWN_KERNEL + "void f() { each<<<1, 1>>>(F{}, y); }", False),
+        (OWN_KERNEL + "void f() { each<<<1, 1>>>([=] __device__ (float x) { return x; }, y); }", False),
+        (FUNCTOR + OWN_KERNEL + "void gpu_kernel(F f) { each<<<1, 1>>>(f, y); } void g() { gpu_kernel(F{}); }", False),
+        (FUNCTOR + OWN_KERNEL + "void f() { at::native::gpu_kernel(iter, F{}); }", True),
+        (FUNCTOR + OWN_KERNEL + "void f() { at::native::opmath_symmetric_gpu_kernel_with_scalars<float>(i, F{}); }", True),
+        (FUNCTOR + "void f() { apply(F{}); }", True),
+        (OWN_KERNEL + "void f() { gpu_kernel(iter, 1); }", False),
+    ],
+)
+def test_functors_that_a_library_launches(text: str, found: bool) -> None:
+    assert launched_functors([CudaSource(text)]) == found
+
+
+def test_functors_of_another_file_are_arguments_of_the_kernels() -> None:
+    assert not launched_functors([CudaSource(FUNCTOR), CudaSource(OWN_KERNEL)])
+    assert launched_functors([CudaSource(FUNCTOR), CudaSource("void f();")])
 
 
 def test_what_kernels_call_of_cub_is_no_library_beside_them() -> None:
