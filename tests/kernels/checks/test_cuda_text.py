@@ -66,7 +66,10 @@ OWN_KERNEL = "template <class G> __global__ void each(G g, float* y) { y[0] = g(
         (OWN_KERNEL + "void f() { each<<<1, 1>>>([=] __device__ (float x) { return x; }, y); }", False),
         (FUNCTOR + OWN_KERNEL + "void gpu_kernel(F f) { each<<<1, 1>>>(f, y); } void g() { gpu_kernel(F{}); }", False),
         (FUNCTOR + OWN_KERNEL + "void f() { at::native::gpu_kernel(iter, F{}); }", True),
-        (FUNCTOR + OWN_KERNEL + "void f() { at::native::opmath_symmetric_gpu_kernel_with_scalars<float>(i, F{}); }", True),
+        (
+            FUNCTOR + OWN_KERNEL + "void f() { at::native::opmath_symmetric_gpu_kernel_with_scalars<float>(i, F{}); }",
+            True,
+        ),
         (FUNCTOR + "void f() { apply(F{}); }", True),
         (OWN_KERNEL + "void f() { gpu_kernel(iter, 1); }", False),
     ],
@@ -242,6 +245,54 @@ def loop(read: str, count: str = "n") -> str:
     ],
 )
 def test_loops_on_the_host(text: str, found: bool) -> None:
+    assert bool(list(host_loops(CudaSource(text)))) == found
+
+
+SUM = "__host__ __device__ float sum(const float* v, int n) { float s = 0; while (n--) s += v[n]; return s; } "
+TAKES = "struct S { float total; S(const float* p, int n) { %s } }; "
+MAKES = "T f(at::Tensor x, int n) { auto h = x.cpu(); %s }"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (SUM + MAKES % "float s = sum(h.data_ptr<float>(), n);", True),
+        (SUM + TAKES % "total = sum(p, n);" + MAKES % "k<<<1, 1>>>(S(h.data_ptr<float>(), n));", True),
+        (SUM + TAKES % "total = sum(p + n, n);" + MAKES % "S s(h.data_ptr<float>(), n);", True),
+        (SUM + TAKES % "auto row = p + n; total = sum(row, n);" + MAKES % "S s{h.data_ptr<float>(), n};", True),
+        (
+            SUM
+            + "struct S { float t; S(const float* p) : t(sum(p, 999)) { } }; "
+            + MAKES % "S s{h.data_ptr<float>()};",
+            True,
+        ),
+        (
+            SUM
+            + "struct S { void fit(const float* p) { sum(p, 999); } }; "
+            + MAKES % "S s; s.fit(h.data_ptr<float>());",
+            True,
+        ),
+        (
+            SUM
+            + "template <int N> struct S { S(const float* p) { for (int i = 0; i < N; ++i) t += p[i]; } float t; }; "
+            + MAKES % "S<999> s(h.data_ptr<float>());",
+            True,
+        ),
+        (SUM + TAKES % "total = sum(p, n);" + "S s(table, 99);" + MAKES % "k<<<1, 1>>>(h.data_ptr<float>());", False),
+        (
+            SUM + "__global__ void k(float* x) { x[0] = sum(x, 9); } " + MAKES % "k<<<1, 1>>>(x.data_ptr<float>());",
+            False,
+        ),
+        (
+            SUM + "void launch(float* x, float* taps, int n) { k<<<1, 1>>>(x, 1 / sum(taps, n)); } "
+            "T f(at::Tensor x, int n) { float taps[99]; launch(x.data_ptr<float>(), taps, n); }",
+            False,
+        ),
+        (SUM + TAKES % "at = p;" + MAKES % "S s(x.data_ptr<float>(), n);", False),
+        (SUM.replace("float", "long") + MAKES % "long s = sum(h.data_ptr<long>(), n);", False),
+    ],
+)
+def test_helpers_that_the_host_calls(text: str, found: bool) -> None:
     assert bool(list(host_loops(CudaSource(text)))) == found
 
 
