@@ -360,3 +360,67 @@ def test_rounds_of_a_loop(text: str, times: int | None) -> None:
 )
 def test_streams(text: str, unjoined: list[str]) -> None:
     assert [token.text for token in unjoined_streams(CudaSource(text))] == unjoined
+
+
+LANE = """struct Lane {
+  cudaStream_t stream; cudaEvent_t ready;
+  Lane() { cudaStreamCreate(&stream); cudaEventCreate(&ready); }
+  void join() { cudaStreamWaitEvent(0, ready, 0); }
+  void mark() { cudaEventRecord(ready, stream); }
+  void run(float* x) { k<<<1, 1, 0, stream>>>(x); }
+};
+"""
+JOINER = "struct Joiner { Lane& lane; ~Joiner() { lane.mark(); lane.join(); } }; "
+WORK = "k<<<1, 1, 0, lane.stream>>>(x); "
+
+
+@pytest.mark.parametrize(
+    ("text", "late"),
+    [
+        (LANE + "void f() { static Lane lane; lane.join(); " + WORK + "lane.mark(); }", True),
+        (LANE + "void f() { static Lane lane; lane.join(); lane.run(x); lane.mark(); }", True),
+        (LANE + "void f() { static Lane lane; lane.join(); cudaMemcpyAsync(y, x, n, kind, lane.stream); }", True),
+        (LANE + "void f() { static Lane lane; lane.join(); at::cuda::CUDAStreamGuard g(lane.stream); run(x); }", True),
+        (LANE + "void f() { static Lane lane; lane.join(); library(lane.stream); lane.mark(); }", True),
+        (LANE + "void g(cudaStream_t s) { k<<<1, 1, 0, s>>>(); } void f() { Lane l; l.join(); g(l.stream); }", True),
+        (LANE + "void f() { auto go = [&] { " + WORK + "}; lane.join(); go(); }", True),
+        (LANE + 'void f() { lane.join(); AT_DISPATCH_FLOATING_TYPES(t, "f", [&] { ' + WORK + "}); }", True),
+        (LANE + "void f() { for (int i = 0; i < n; ++i) { lane.join(); " + WORK + "lane.mark(); } }", True),
+        (LANE + "void f() { cudaStreamSynchronize(lane.stream); " + WORK + "}", True),
+        (LANE + JOINER + "void f() { static Lane lane; static Joiner joiner{lane}; " + WORK + "}", True),
+        (LANE + "void f() { static Lane lane; " + WORK + "lane.mark(); lane.join(); }", False),
+        (LANE + "void f() { lane.join(); " + WORK + "lane.mark(); lane.join(); }", False),
+        (LANE + JOINER + "void f() { Lane lane; Joiner joiner{lane}; " + WORK + "}", False),
+        (LANE + JOINER + "void f() { auto joiner = std::make_unique<Joiner>(lane); " + WORK + "}", False),
+        (LANE + "void f() { auto done = [&] { lane.join(); }; " + WORK + "lane.mark(); done(); }", False),
+        (LANE + "void f() { auto done = at_exit([&] { lane.join(); }); " + WORK + "lane.mark(); }", False),
+        (LANE + "void wait_all(Lane& l) { l.join(); } void f() { " + WORK + "lane.mark(); wait_all(lane); }", False),
+        (LANE + "void start() { " + WORK + "lane.mark(); } void finish() { lane.join(); }", False),
+        (
+            LANE + "void f() { for (int i = 0; i < n; ++i) { lane.join(); " + WORK + "lane.mark(); } lane.join(); }",
+            False,
+        ),
+        (
+            LANE + "void f() { for (int i = 0; i <= n; ++i) { if (i > 0) lane.join(); if (i < n) { " + WORK + "} } }",
+            False,
+        ),
+        (
+            LANE
+            + "void f() { "
+            + WORK
+            + "lane.join(); auto main = at::cuda::getCurrentCUDAStream(); k<<<1, 1, 0, main>>>(); }",
+            False,
+        ),
+        (
+            LANE
+            + "void g(cudaStream_t stream) { k<<<1, 1, 0, stream>>>(); } void f() { "
+            + WORK
+            + "lane.join(); g(0); }",
+            False,
+        ),
+        (LANE + "void f() { lane.join(); k<<<1, 1>>>(); }", False),
+        (LANE + "void f() { if (n > 9) { " + WORK + "lane.join(); return; } k<<<1, 1>>>(); }", False),
+    ],
+)
+def test_a_wait_before_the_work_is_no_join(text: str, late: bool) -> None:
+    assert bool(list(unjoined_streams(CudaSource(text)))) == late

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 
-from dice.kernels.checks.trip_counts import constants, rounds
+from dice.kernels.checks.trip_counts import constants, loop_spans, rounds
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.declaration import Function
 from dice.kernels.source.lexer import Token, at_commas, partner, words
@@ -24,7 +24,6 @@ _ALGORITHMS = words(
     "max_element min_element minmax_element nth_element partial_sort stable_sort adjacent_difference replace_if"
 )
 _VALUE_BEFORE = words("= += -= *= ( + - , return")
-_LOOPS = words("for while do")
 _FEW = 64
 """Rounds of a loop whose values are coefficients of a launch, as a filter's are, not its work."""
 _FAR = 1000
@@ -205,7 +204,7 @@ def _statements(body: list[Token]) -> Iterator[list[Token]]:
 def _called_in_loops(body: list[Token]) -> set[str]:
     return {
         body[index].text
-        for start, end in _spans(body)
+        for start, end in loop_spans(body)
         for index in range(start, min(end, len(body) - 1))
         if body[index].kind == "identifier" and body[index + 1].text == "("
     }
@@ -214,7 +213,7 @@ def _called_in_loops(body: list[Token]) -> set[str]:
 def _reads(body: list[Token], values: set[str], known: Mapping[str, int] | None) -> Iterator[Token]:
     """known: constants of the source, by which a loop of at most `_FEW` rounds is known; None where the function itself
     runs in a loop."""
-    for start, end in _spans(body):
+    for start, end in loop_spans(body):
         times = rounds(body[start:end], known) if known is not None else None
         if times is not None and times <= _FEW:
             continue
@@ -233,31 +232,6 @@ def _is_data(tokens: list[Token]) -> bool:
     """Whether tokens begin with `data_ptr<float>`: floating-point values of a tensor without a name of their own."""
     texts = [token.text for token in tokens]
     return texts[0] in _POINTERS and texts[1:2] == ["<"] and bool(set(texts[2:]) & _FLOATING)
-
-
-def _spans(body: list[Token]) -> Iterator[tuple[int, int]]:
-    """Outermost loops, from their keyword to the end of what they repeat."""
-    done = 0
-    for index, token in enumerate(body[:-1]):
-        if index >= done and token.kind == "identifier" and token.text in _LOOPS:
-            closing = partner(body, index + 1) if body[index + 1].text == "(" else index
-            if closing is not None:
-                done = _statement_end(body, closing + 1)
-                yield index, done
-
-
-def _statement_end(body: list[Token], start: int) -> int:
-    """Index of the `}` or `;` that ends the statement at `start`; blocks that belong to it are passed over."""
-    if start < len(body) and body[start].text == "{":
-        return partner(body, start) or len(body)
-    index = start
-    while index < len(body) and body[index].text not in (";", "}"):
-        if body[index].text in ("(", "{", "["):
-            index = partner(body, index) or index
-            if body[index].text == "}":
-                break
-        index += 1
-    return index
 
 
 def _is_read(body: list[Token], index: int) -> bool:
