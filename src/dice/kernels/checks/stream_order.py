@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from dice.kernels.checks.trip_counts import loop_spans
+from dice.kernels.checks.trip_counts import loop_end
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.declaration import Function
 from dice.kernels.source.lexer import partner, words
@@ -77,21 +77,24 @@ class _Order:
         return self._ends[function.brace]
 
     def _read(self, function: Function) -> Mark | None:
-        tokens, begin = self._tokens, function.brace
+        tokens = self._tokens
         last: Mark | None = None
         waited = -1
-        loops = {begin + end: begin + start for start, end in loop_spans(tokens[begin : function.last + 1])}
+        loop: tuple[int, int] | None = None
         at_end: list[str] = []
         for index in self._own(function):
-            start = loops.get(index)
-            if start is not None and last == "work" and waited >= start and self._chooses(start, index):
-                last, waited = "wait", index
-            inner = self._inside[begin].get(index)
+            if loop is not None and index >= loop[1]:
+                if last == "work" and waited >= loop[0] and self._chooses(*loop):
+                    last, waited = "wait", index
+                loop = None
+            if loop is None and (end := loop_end(tokens, index)) is not None:
+                loop = index, end
+            inner = self._inside[function.brace].get(index)
             done = self._marks.get(index)
             if inner is not None:
-                end = self.end(inner)
-                runs = self._runs_at_once(inner) or (end == "work" and self._is_unnamed(inner))
-                done = end if runs else None
+                does = self.end(inner)
+                runs = self._runs_at_once(inner) or (does == "work" and self._is_unnamed(inner))
+                done = does if runs else None
             elif done is None:
                 name, runs, left = self._step(index)
                 done = self._end_of(name) if runs else None

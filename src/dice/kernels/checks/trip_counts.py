@@ -111,12 +111,19 @@ _WRITES = {"=", "+=", "-=", "*=", "++", "--", "/="}
 def loop_spans(body: Sequence[Token]) -> Iterator[tuple[int, int]]:
     """Outermost loops, from their keyword to the end of what they repeat."""
     done = 0
-    for index, token in enumerate(body[:-1]):
-        if index >= done and token.kind == "identifier" and token.text in _LOOPS:
-            closing = partner(body, index + 1) if body[index + 1].text == "(" else index
-            if closing is not None:
-                done = _statement_end(body, closing + 1)
-                yield index, done
+    for index in range(len(body) - 1):
+        end = loop_end(body, index) if index >= done else None
+        if end is not None:
+            done = end
+            yield index, done
+
+
+def loop_end(body: Sequence[Token], index: int) -> int | None:
+    """Where the loop ends whose keyword is body[index]; None where none is."""
+    if index + 1 >= len(body) or body[index].kind != "identifier" or body[index].text not in _LOOPS:
+        return None
+    closing = partner(body, index + 1) if body[index + 1].text == "(" else index
+    return None if closing is None else _statement_end(body, closing + 1)
 
 
 def _statement_end(body: Sequence[Token], start: int) -> int:
