@@ -9,6 +9,7 @@ from dice.kernels.checks.cuda_kernels import (
     aten_calls,
     has_device_lambda,
     kernel_names,
+    launched_functors,
     library_calls,
     line_of,
     pointers_of,
@@ -52,6 +53,34 @@ def test_pointers_of_a_kernel() -> None:
 )
 def test_device_lambdas(text: str, found: bool) -> None:
     assert has_device_lambda(CudaSource(text)) == found
+
+
+FUNCTOR = "struct F { __device__ float operator()(float x) { return x; } }; "
+OWN_KERNEL = "template <class G> __global__ void each(G g, float* y) { y[0] = g(y[0]); } "
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (FUNCTOR + OWN_KERNEL + "void f() { each<<<1, 1>>>(F{}, y); }", False),
+        (OWN_KERNEL + "void f() { each<<<1, 1>>>([=] __device__ (float x) { return x; }, y); }", False),
+        (FUNCTOR + OWN_KERNEL + "void gpu_kernel(F f) { each<<<1, 1>>>(f, y); } void g() { gpu_kernel(F{}); }", False),
+        (FUNCTOR + OWN_KERNEL + "void f() { at::native::gpu_kernel(iter, F{}); }", True),
+        (
+            FUNCTOR + OWN_KERNEL + "void f() { at::native::opmath_symmetric_gpu_kernel_with_scalars<float>(i, F{}); }",
+            True,
+        ),
+        (FUNCTOR + "void f() { apply(F{}); }", True),
+        (OWN_KERNEL + "void f() { gpu_kernel(iter, 1); }", False),
+    ],
+)
+def test_functors_that_a_library_launches(text: str, found: bool) -> None:
+    assert launched_functors([CudaSource(text)]) == found
+
+
+def test_functors_of_another_file_are_arguments_of_the_kernels() -> None:
+    assert not launched_functors([CudaSource(FUNCTOR), CudaSource(OWN_KERNEL)])
+    assert launched_functors([CudaSource(FUNCTOR), CudaSource("void f();")])
 
 
 def test_what_kernels_call_of_cub_is_no_library_beside_them() -> None:
@@ -219,6 +248,54 @@ def test_loops_on_the_host(text: str, found: bool) -> None:
     assert bool(list(host_loops(CudaSource(text)))) == found
 
 
+SUM = "__host__ __device__ float sum(const float* v, int n) { float s = 0; while (n--) s += v[n]; return s; } "
+TAKES = "struct S { float total; S(const float* p, int n) { %s } }; "
+MAKES = "T f(at::Tensor x, int n) { auto h = x.cpu(); %s }"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (SUM + MAKES % "float s = sum(h.data_ptr<float>(), n);", True),
+        (SUM + TAKES % "total = sum(p, n);" + MAKES % "k<<<1, 1>>>(S(h.data_ptr<float>(), n));", True),
+        (SUM + TAKES % "total = sum(p + n, n);" + MAKES % "S s(h.data_ptr<float>(), n);", True),
+        (SUM + TAKES % "auto row = p + n; total = sum(row, n);" + MAKES % "S s{h.data_ptr<float>(), n};", True),
+        (
+            SUM
+            + "struct S { float t; S(const float* p) : t(sum(p, 999)) { } }; "
+            + MAKES % "S s{h.data_ptr<float>()};",
+            True,
+        ),
+        (
+            SUM
+            + "struct S { void fit(const float* p) { sum(p, 999); } }; "
+            + MAKES % "S s; s.fit(h.data_ptr<float>());",
+            True,
+        ),
+        (
+            SUM
+            + "template <int N> struct S { S(const float* p) { for (int i = 0; i < N; ++i) t += p[i]; } float t; }; "
+            + MAKES % "S<999> s(h.data_ptr<float>());",
+            True,
+        ),
+        (SUM + TAKES % "total = sum(p, n);" + "S s(table, 99);" + MAKES % "k<<<1, 1>>>(h.data_ptr<float>());", False),
+        (
+            SUM + "__global__ void k(float* x) { x[0] = sum(x, 9); } " + MAKES % "k<<<1, 1>>>(x.data_ptr<float>());",
+            False,
+        ),
+        (
+            SUM + "void launch(float* x, float* taps, int n) { k<<<1, 1>>>(x, 1 / sum(taps, n)); } "
+            "T f(at::Tensor x, int n) { float taps[99]; launch(x.data_ptr<float>(), taps, n); }",
+            False,
+        ),
+        (SUM + TAKES % "at = p;" + MAKES % "S s(x.data_ptr<float>(), n);", False),
+        (SUM.replace("float", "long") + MAKES % "long s = sum(h.data_ptr<long>(), n);", False),
+    ],
+)
+def test_helpers_that_the_host_calls(text: str, found: bool) -> None:
+    assert bool(list(host_loops(CudaSource(text)))) == found
+
+
 def test_constants_of_a_source() -> None:
     source = CudaSource(
         "#define A 4  // four\n#define B(x) 2\nconst int C = A * 2; constexpr unsigned int D = C + 1;\n"
@@ -283,3 +360,67 @@ def test_rounds_of_a_loop(text: str, times: int | None) -> None:
 )
 def test_streams(text: str, unjoined: list[str]) -> None:
     assert [token.text for token in unjoined_streams(CudaSource(text))] == unjoined
+
+
+LANE = """struct Lane {
+  cudaStream_t stream; cudaEvent_t ready;
+  Lane() { cudaStreamCreate(&stream); cudaEventCreate(&ready); }
+  void join() { cudaStreamWaitEvent(0, ready, 0); }
+  void mark() { cudaEventRecord(ready, stream); }
+  void run(float* x) { k<<<1, 1, 0, stream>>>(x); }
+};
+"""
+JOINER = "struct Joiner { Lane& lane; ~Joiner() { lane.mark(); lane.join(); } }; "
+WORK = "k<<<1, 1, 0, lane.stream>>>(x); "
+
+
+@pytest.mark.parametrize(
+    ("text", "late"),
+    [
+        (LANE + "void f() { static Lane lane; lane.join(); " + WORK + "lane.mark(); }", True),
+        (LANE + "void f() { static Lane lane; lane.join(); lane.run(x); lane.mark(); }", True),
+        (LANE + "void f() { static Lane lane; lane.join(); cudaMemcpyAsync(y, x, n, kind, lane.stream); }", True),
+        (LANE + "void f() { static Lane lane; lane.join(); at::cuda::CUDAStreamGuard g(lane.stream); run(x); }", True),
+        (LANE + "void f() { static Lane lane; lane.join(); library(lane.stream); lane.mark(); }", True),
+        (LANE + "void g(cudaStream_t s) { k<<<1, 1, 0, s>>>(); } void f() { Lane l; l.join(); g(l.stream); }", True),
+        (LANE + "void f() { auto go = [&] { " + WORK + "}; lane.join(); go(); }", True),
+        (LANE + 'void f() { lane.join(); AT_DISPATCH_FLOATING_TYPES(t, "f", [&] { ' + WORK + "}); }", True),
+        (LANE + "void f() { for (int i = 0; i < n; ++i) { lane.join(); " + WORK + "lane.mark(); } }", True),
+        (LANE + "void f() { cudaStreamSynchronize(lane.stream); " + WORK + "}", True),
+        (LANE + JOINER + "void f() { static Lane lane; static Joiner joiner{lane}; " + WORK + "}", True),
+        (LANE + "void f() { static Lane lane; " + WORK + "lane.mark(); lane.join(); }", False),
+        (LANE + "void f() { lane.join(); " + WORK + "lane.mark(); lane.join(); }", False),
+        (LANE + JOINER + "void f() { Lane lane; Joiner joiner{lane}; " + WORK + "}", False),
+        (LANE + JOINER + "void f() { auto joiner = std::make_unique<Joiner>(lane); " + WORK + "}", False),
+        (LANE + "void f() { auto done = [&] { lane.join(); }; " + WORK + "lane.mark(); done(); }", False),
+        (LANE + "void f() { auto done = at_exit([&] { lane.join(); }); " + WORK + "lane.mark(); }", False),
+        (LANE + "void wait_all(Lane& l) { l.join(); } void f() { " + WORK + "lane.mark(); wait_all(lane); }", False),
+        (LANE + "void start() { " + WORK + "lane.mark(); } void finish() { lane.join(); }", False),
+        (
+            LANE + "void f() { for (int i = 0; i < n; ++i) { lane.join(); " + WORK + "lane.mark(); } lane.join(); }",
+            False,
+        ),
+        (
+            LANE + "void f() { for (int i = 0; i <= n; ++i) { if (i > 0) lane.join(); if (i < n) { " + WORK + "} } }",
+            False,
+        ),
+        (
+            LANE
+            + "void f() { "
+            + WORK
+            + "lane.join(); auto main = at::cuda::getCurrentCUDAStream(); k<<<1, 1, 0, main>>>(); }",
+            False,
+        ),
+        (
+            LANE
+            + "void g(cudaStream_t stream) { k<<<1, 1, 0, stream>>>(); } void f() { "
+            + WORK
+            + "lane.join(); g(0); }",
+            False,
+        ),
+        (LANE + "void f() { lane.join(); k<<<1, 1>>>(); }", False),
+        (LANE + "void f() { if (n > 9) { " + WORK + "lane.join(); return; } k<<<1, 1>>>(); }", False),
+    ],
+)
+def test_a_wait_before_the_work_is_no_join(text: str, late: bool) -> None:
+    assert bool(list(unjoined_streams(CudaSource(text)))) == late

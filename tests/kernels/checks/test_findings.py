@@ -826,6 +826,22 @@ def test_what_cub_does_for_a_whole_device_is_no_launch_on_the_cpu(names: set[str
         assert [each.name for each in dynamic_findings(between, {"k"}, names)] == ["host_computation"] * blamed
 
 
+def test_a_functor_for_an_own_kernel_is_no_library() -> None:
+    """What PyTorch's templates launch for a functor is not seen, and so no reason to blame the host."""
+    functor = "struct F { float a[9]; __device__ float operator()(float x) { return a[0]; } };\n"
+    (text,) = REQUEST.cuda_sources
+    for name in ("mixing", "mixing_between", "crossing"):
+        made = run(experiments=[ExperimentResult(name=name, outcome="wrong")], backend="cpu")
+        for sources, blamed in [
+            ((functor + text,), True),
+            ((functor, text), True),
+            ((functor + text + "\nvoid g() { at::native::gpu_kernel(iter, F{}); }",), False),
+        ]:
+            asked = REQUEST.model_copy(update={"cuda_sources": sources})
+            found = {item.name for item in findings(CODE, REFERENCE, [asked], made)}
+            assert ("host_computation" in found) == blamed
+
+
 def test_a_graph_that_is_replayed_was_launched_when_it_was_captured() -> None:
     assert GRAPH != CODE
     replayed = run(launches={}, unwatched_launches=[3, 0, 0], timed_launches=0)

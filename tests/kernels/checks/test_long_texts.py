@@ -11,6 +11,7 @@ import pytest
 from dice.kernels.checks import static_findings
 from dice.kernels.checks.cuda_circumstances import cuda_circumstances
 from dice.kernels.checks.cuda_conditions import cuda_conditions
+from dice.kernels.checks.host_loops import host_loops
 from dice.kernels.checks.prediction import predictions
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.streams import unjoined_streams
@@ -76,12 +77,21 @@ def functions(count: int) -> str:
     return "".join(f"void f{i}(int a) {{ f{i + 1}(a); }}\n" for i in range(count))
 
 
+def pointers(count: int) -> str:
+    return "".join(f"void f{i}(float* a) {{ f{i + 1}(a); }}\n" for i in range(count))
+
+
+AWAITED = "void w() { cudaStreamWaitEvent(0, e); } void g() { w(); f0(1); } "
+HANDED = "void g(at::Tensor x) { f0(x.data_ptr<float>()); } "
 KNOWN = "#ifdef __A\nint x = 1;\n#endif\n"
 CUDA: dict[str, tuple[Rule, Text]] = {
     "constants": (constants, lambda n: CudaSource("const int a = " * n)),
     "assignments": (unjoined_streams, lambda n: CudaSource(STREAM + "a = " * n)),
     "variables": (unjoined_streams, lambda n: CudaSource(STREAM + backwards(n))),
     "functions": (unjoined_streams, lambda n: CudaSource(STREAM + functions(n))),
+    "waits": (unjoined_streams, lambda n: CudaSource(STREAM + AWAITED + functions(n))),
+    "lambdas": (unjoined_streams, lambda n: CudaSource(STREAM + AWAITED + nested("auto g = [&] { ", "g();", " };", n))),
+    "handed on": (lambda source: [*host_loops(source)], lambda n: CudaSource(HANDED + pointers(n))),
     "conditionals": (
         cuda_conditions,
         lambda n: CudaSource(nested("#ifdef __A\nint x = 1;\n", "at::mm(a, b)", "#endif\n", n)),

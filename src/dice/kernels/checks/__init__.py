@@ -18,8 +18,8 @@ from dice.kernels.checks.cuda_choices import choices_by_content
 from dice.kernels.checks.cuda_kernels import (
     aten_calls,
     callable_names,
-    has_device_lambda,
     kernel_names,
+    launched_functors,
     library_calls,
     line_of,
 )
@@ -143,7 +143,7 @@ def findings(
         return static
     units = [CudaSource(text) for text in _texts(requests or [])]
     kernels = {name for unit in units for name in kernel_names(unit)}
-    libraries = any(library_calls(unit) or has_device_lambda(unit) for unit in units)
+    libraries = any(library_calls(unit) for unit in units) or launched_functors(units)
     fallback = any(item.name == "fallback_to_pytorch" for item in static)
     dynamic = list(
         dynamic_findings(

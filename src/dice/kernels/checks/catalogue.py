@@ -153,7 +153,7 @@ CATALOGUE: dict[str, Trick] = {
         "Work is put on another stream and never joined to the caller's.",
         "static",
         "a stream is made (Python, `cudaStreamCreate*`, `getStreamFromPool`), and neither the host nor another "
-        "stream waits for it; what a side stream waits for is no join",
+        "stream waits for it; what a side stream waits for is no join, and neither is a wait that C++ makes before the work",
     ),
     "background_thread": Trick(
         "A thread can go on working after forward has returned.",

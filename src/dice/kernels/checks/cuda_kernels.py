@@ -50,6 +50,29 @@ def has_device_lambda(source: CudaSource) -> bool:
     )
 
 
+_FUNCTOR_LAUNCHERS = re.compile(r"\w*gpu_(?:\w+_)?kernel\w*|CUDA_tensor_apply\d|multi_tensor_apply\w*")
+"""Templates of PyTorch's headers that launch what they are given (ATen/native/cuda/Loops.cuh and its neighbours)."""
+
+
+def launched_functors(units: Sequence[CudaSource]) -> bool:
+    """Whether a library launches functors or `__device__` lambdas of the sources: PyTorch's templates are called for it, or
+    no kernel stands in any source. Otherwise they are arguments of the source's own kernels."""
+    if not any(has_device_lambda(unit) for unit in units):
+        return False
+    return not any(kernel_names(unit) for unit in units) or any(map(_calls_launchers, units))
+
+
+def _calls_launchers(source: CudaSource) -> bool:
+    own = {function.name for function in source.functions}
+    return any(
+        token.kind == "identifier"
+        and behind.text in ("(", "<")
+        and token.text not in own
+        and _FUNCTOR_LAUNCHERS.fullmatch(token.text)
+        for token, behind in pairwise(source.tokens)
+    )
+
+
 _OF_A_DEVICE = ("Device", "Dispatch")
 """What names of CUB's begin with that the host calls; kernels of the candidate's own call the others."""
 

@@ -1,5 +1,6 @@
 """C++ that computes on the host what a kernel should compute: loops over the values of a floating-point tensor.
 
+A helper for host and device, a constructor and a method are the host's work where host code gives them such values.
 Allowed on the host: reading integers (lengths, offsets, shapes), writing tables, changing the layout of weights, and passing
 addresses on (`&p[i]`, `cudaMemcpyToSymbol(constants, p, bytes)`).
 """
@@ -7,12 +8,14 @@ addresses on (`&p[i]`, `cudaMemcpyToSymbol(constants, p, bytes)`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from itertools import accumulate, pairwise
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterator, Mapping, Sequence, Set
+from itertools import pairwise
 
-from dice.kernels.checks.trip_counts import constants, rounds
+from dice.kernels.checks.trip_counts import constants, loop_spans, rounds
 from dice.kernels.source.cuda_source import CudaSource
-from dice.kernels.source.lexer import Token, partner, words
+from dice.kernels.source.declaration import Function
+from dice.kernels.source.lexer import Token, at_commas, partner, words
 
 _POINTERS = words("data_ptr const_data_ptr mutable_data_ptr accessor")
 _FLOATING = words("float double Half BFloat16 scalar_t __half half __nv_bfloat16 T")
@@ -21,55 +24,94 @@ _ALGORITHMS = words(
     "max_element min_element minmax_element nth_element partial_sort stable_sort adjacent_difference replace_if"
 )
 _VALUE_BEFORE = words("= += -= *= ( + - , return")
-_LOOPS = words("for while do")
 _FEW = 64
 """Rounds of a loop whose values are coefficients of a launch, as a filter's are, not its work."""
 _FAR = 1000
 """Tokens of a call's arguments that are looked at."""
+_LOOKS = 8
+"""Times that a function is looked at for what it hands on."""
 _FACTORIES = words("empty zeros ones full empty_strided empty_like zeros_like ones_like full_like")
 
 
 def host_loops(source: CudaSource) -> Iterator[Token]:
     """Tokens with which host code reads floating-point values of a tensor in a loop, or passes them to an algorithm."""
     hosts = [function for function in source.outer_functions if source.runs_on_host(function)]
-    names = {function.name for function in hosts}
-    given = {name for function in hosts for name in _given_values(source.body(function)) & names}
+    given = given_values(source, hosts)
     known = constants(source)
     repeated = {name for function in hosts for name in _called_in_loops(source.body(function))}
     for function in hosts:
         body = source.body(function)
         tensors = {p.name for p in function.parameters if p.name and re.search(r"\bTensor\b", p.type)}
-        values = _values_of(body, tensors)
-        if function.name in given:
-            values |= {p.name for p in function.parameters if p.name and _is_floating_pointer(p.type)}
         few = None if function.name in repeated else known
-        yield from _reads(body, values, few)
+        yield from _reads(body, _values_of(body, tensors, given[function.brace]), few)
+
+
+def given_values(source: CudaSource, hosts: Sequence[Function]) -> dict[int, set[str]]:
+    """Pointers that functions of the host get with a tensor's data, or with something of that kind that their caller holds or
+    has got itself: names of parameters, by the index of the function's `{`. Constructors and methods are functions too."""
+    named: defaultdict[str, list[Function]] = defaultdict(list)
+    for function in hosts:
+        named[function.name].append(function)
+    calls = {each.brace: [*_calls(source.tokens[each.first : each.last + 1], named)] for each in hosts}
+    given: dict[int, set[str]] = {each.brace: set() for each in hosts}
+    looks = Counter[int]()
+    waiting = [*reversed(hosts)]
+    while waiting:
+        caller = waiting.pop()
+        looks[caller.brace] += 1
+        if not calls[caller.brace] or looks[caller.brace] > _LOOKS:
+            continue
+        values = _POINTERS | _values_of(source.body(caller), set(), given[caller.brace])
+        for name, arguments in calls[caller.brace]:
+            places = {place for place, argument in enumerate(arguments) if argument & values}
+            for called in named[name] if places else ():
+                whole = len(arguments) > len(called.parameters)
+                fresh = {
+                    parameter.name
+                    for place, parameter in enumerate(called.parameters)
+                    if parameter.name and (whole or place in places) and _is_floating_pointer(parameter.type)
+                } - given[called.brace]
+                if fresh:
+                    given[called.brace] |= fresh
+                    waiting.append(called)
+    return given
+
+
+def _calls(tokens: list[Token], named: Container[str]) -> Iterator[tuple[str, list[set[str]]]]:
+    """Calls of functions, `f(a, b)`, and objects that a constructor makes, `Type(a)`, `Type name(a)`, `Type<n>{a}`: the name
+    and the words of each argument."""
+    for index, token in enumerate(tokens[1:], start=1):
+        if token.text not in ("(", "{"):
+            continue
+        places = [_before_list(tokens, index - 1)]
+        if tokens[index - 1].kind == "identifier":  # perhaps the name of a variable, behind its type
+            places.append(_before_list(tokens, index - 2))
+        names = [tokens[place].text for place in places if place >= 0 and tokens[place].text in named]
+        closing = partner(tokens, index) if names else None
+        if closing is not None:
+            arguments = at_commas(tokens[index + 1 : min(closing, index + _FAR)])
+            yield names[0], [{each.text for each in argument} for argument in arguments]
+
+
+def _before_list(tokens: list[Token], index: int) -> int:
+    """`index`, or the place before the template list that ends there."""
+    return (
+        index + tokens[index].reach - 1 if index >= 0 and tokens[index].text == ">" and tokens[index].reach else index
+    )
 
 
 def _is_floating_pointer(kind: str) -> bool:
     return "*" in kind and bool(set(re.findall(r"\w+", kind)) & _FLOATING)
 
 
-def _given_values(body: list[Token]) -> set[str]:
-    """What a function calls with a tensor's data, or with something of that kind that it holds."""
-    values = _POINTERS | _values_of(body, set())
-    before = list(accumulate((token.text in values for token in body), initial=0))  # how many stand before each token
-    given: set[str] = set()
-    for index, token in enumerate(body[1:], start=1):
-        closing = partner(body, index) if token.text == "(" else None
-        if closing is not None and before[closing] > before[index]:
-            given.add(body[index - 1].text)
-    return given
-
-
-def _values_of(body: list[Token], tensors: set[str]) -> set[str]:
+def _values_of(body: list[Token], tensors: set[str], given: Set[str] = frozenset()) -> set[str]:
     """Variables that give access to floating-point values of tensors: pointers, accessors, and copies on the host.
 
     tensors: names of the function's tensor arguments. Tensors made by `.cpu()` and similar calls are found here, and those
-    that are made beside the arguments, since only kernels write them.
+    that are made beside the arguments, since only kernels write them. given: parameters that are such pointers.
     """
     tensors = tensors | _made_beside(body, tensors)
-    values: set[str] = set()
+    values = {*given}
     first = {token.text: index for index, token in reversed(list(enumerate(body)))}
     for statement in _statements(body):
         texts = [token.text for token in statement]
@@ -162,7 +204,7 @@ def _statements(body: list[Token]) -> Iterator[list[Token]]:
 def _called_in_loops(body: list[Token]) -> set[str]:
     return {
         body[index].text
-        for start, end in _spans(body)
+        for start, end in loop_spans(body)
         for index in range(start, min(end, len(body) - 1))
         if body[index].kind == "identifier" and body[index + 1].text == "("
     }
@@ -171,7 +213,7 @@ def _called_in_loops(body: list[Token]) -> set[str]:
 def _reads(body: list[Token], values: set[str], known: Mapping[str, int] | None) -> Iterator[Token]:
     """known: constants of the source, by which a loop of at most `_FEW` rounds is known; None where the function itself
     runs in a loop."""
-    for start, end in _spans(body):
+    for start, end in loop_spans(body):
         times = rounds(body[start:end], known) if known is not None else None
         if times is not None and times <= _FEW:
             continue
@@ -190,31 +232,6 @@ def _is_data(tokens: list[Token]) -> bool:
     """Whether tokens begin with `data_ptr<float>`: floating-point values of a tensor without a name of their own."""
     texts = [token.text for token in tokens]
     return texts[0] in _POINTERS and texts[1:2] == ["<"] and bool(set(texts[2:]) & _FLOATING)
-
-
-def _spans(body: list[Token]) -> Iterator[tuple[int, int]]:
-    """Outermost loops, from their keyword to the end of what they repeat."""
-    done = 0
-    for index, token in enumerate(body[:-1]):
-        if index >= done and token.kind == "identifier" and token.text in _LOOPS:
-            closing = partner(body, index + 1) if body[index + 1].text == "(" else index
-            if closing is not None:
-                done = _statement_end(body, closing + 1)
-                yield index, done
-
-
-def _statement_end(body: list[Token], start: int) -> int:
-    """Index of the `}` or `;` that ends the statement at `start`; blocks that belong to it are passed over."""
-    if start < len(body) and body[start].text == "{":
-        return partner(body, start) or len(body)
-    index = start
-    while index < len(body) and body[index].text not in (";", "}"):
-        if body[index].text in ("(", "{", "["):
-            index = partner(body, index) or index
-            if body[index].text == "}":
-                break
-        index += 1
-    return index
 
 
 def _is_read(body: list[Token], index: int) -> bool:

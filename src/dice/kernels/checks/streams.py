@@ -1,16 +1,18 @@
 """Streams that C++ makes or takes from PyTorch's pool, and whether the caller's stream waits for them.
 
 A join is a wait of the host, or of a stream that is not one of them. `event.block(side)` and `cudaStreamWaitEvent(side,
-event)` make the side stream wait: they only fork.
+event)` make the side stream wait: they only fork. A wait that stands before the work, in the order in which functions run, is
+for an earlier call's.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Set
 
+from dice.kernels.checks.stream_order import Mark, waits_at_last
 from dice.kernels.source.cuda_source import CudaSource
-from dice.kernels.source.lexer import Token, partner, words
+from dice.kernels.source.lexer import Token, partner, read_tokens, words
 
 _MADE_BY_ADDRESS = words("cudaStreamCreate cudaStreamCreateWithFlags cudaStreamCreateWithPriority")
 _TAKEN = words("getStreamFromPool getStreamFromExternal")
@@ -20,12 +22,16 @@ _HOST_WAITS = words(
 )
 _STREAM_WAITS = words("cudaStreamWaitEvent cuStreamWaitEvent block")
 """The stream that waits is the first argument."""
+_CURRENT = words("getCurrentCUDAStream getDefaultCUDAStream")
+_RECORDS = words("cudaEventRecord cuEventRecord record")
+_WORK = words("cudaMemcpyAsync cudaMemsetAsync CUDAStreamGuard setCurrentCUDAStream")
+"""Besides launches; the stream is the last argument."""
 _FAR = 1000
 """Tokens of what a name is given that are looked at."""
 
 
 def unjoined_streams(source: CudaSource) -> Iterator[Token]:
-    """Tokens that make or take a stream, where nothing in the source joins one."""
+    """Tokens that make or take a stream, where nothing in the source joins one behind the work in it."""
     tokens = source.tokens
     made = [
         index
@@ -35,8 +41,51 @@ def unjoined_streams(source: CudaSource) -> Iterator[Token]:
     if not made:
         return
     sides = _sides(source)
-    if not any(_joins(tokens, index, sides) for index in range(len(tokens) - 1)):
+    joins = [index for index in range(len(tokens) - 1) if _joins(tokens, index, sides)]
+    marks: dict[int, Mark] = dict.fromkeys(_work(source, sides, joins), "work")
+    if not joins or not waits_at_last(source, {**marks, **dict.fromkeys(joins, "wait")}):
         yield from (tokens[index] for index in made)
+
+
+def _work(source: CudaSource, sides: Set[str], joins: Iterable[int]) -> Iterator[int]:
+    """Tokens that put work into a side stream for certain, or record an event there that a join waits for."""
+    tokens = source.tokens
+    current = {name for name, value in _assigned(tokens) if value & _CURRENT}
+    plain = sides - current - _of_anybody(source, sides)
+    awaited = {name for index in joins for name in _event(tokens, index)}
+    opening = {launch.opening: launch.parts[3:] for launch in source.launches}
+
+    def is_side(stream: list[Token]) -> bool:
+        names = _names(stream)
+        return bool(names & plain) if len(stream) == 1 else bool(names & sides) and not names & current
+
+    for index, token in enumerate(tokens[:-1]):
+        if token.start in opening:
+            if any(is_side(read_tokens(part)) for part in opening[token.start]):
+                yield index
+            continue
+        behind = index + 1 + (tokens[index + 1].kind == "identifier")  # `CUDAStreamGuard guard(side)`
+        if token.text not in _WORK | _RECORDS or behind >= len(tokens) or tokens[behind].text not in ("(", "{"):
+            continue
+        arguments = _arguments(tokens, behind)
+        recorded = token.text not in _RECORDS or bool(_event(tokens, index) & awaited)
+        if recorded and arguments and is_side(arguments[-1]):
+            yield index
+
+
+def _event(tokens: list[Token], index: int) -> set[str]:
+    """Names of the event that a call waits for or records: its first or second argument, or the object."""
+    if tokens[index - 1].text in (".", "->"):
+        return {tokens[index - 2].text}
+    arguments = _arguments(tokens, index + 1)
+    place = int(tokens[index].text in _STREAM_WAITS)
+    return _names(arguments[place]) if len(arguments) > place else set()
+
+
+def _of_anybody(source: CudaSource, sides: Set[str]) -> set[str]:
+    """Parameters that nobody is seen to give side streams alone."""
+    parameters = {p.name for function in source.functions for p in function.parameters if p.name}
+    return parameters - {name for name, given in _passed(source) if all(argument & sides for argument in given)}
 
 
 def _joins(tokens: list[Token], index: int, sides: set[str]) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dice.kernels.source.cuda_source import CudaSource
-from dice.kernels.source.lexer import Token, partner, read_tokens
+from dice.kernels.source.lexer import Token, partner, read_tokens, words
 from dice.kernels.source.macros import DEFINE
 
 _CONSTANT = re.compile(
@@ -15,6 +15,7 @@ _CONSTANT = re.compile(
 _SUM = re.compile(r"[\w\s+*/()-]+")
 _LONG = 80
 """Characters of a constant expression."""
+_LOOPS = words("for while do")
 _LARGEST = 1 << 64
 """No type of C++ holds more; products of products would grow without bounds."""
 
@@ -105,3 +106,35 @@ def _count(loop: list[Token], index: int, known: Mapping[str, int]) -> int | Non
 
 
 _WRITES = {"=", "+=", "-=", "*=", "++", "--", "/="}
+
+
+def loop_spans(body: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    """Outermost loops, from their keyword to the end of what they repeat."""
+    done = 0
+    for index in range(len(body) - 1):
+        end = loop_end(body, index) if index >= done else None
+        if end is not None:
+            done = end
+            yield index, done
+
+
+def loop_end(body: Sequence[Token], index: int) -> int | None:
+    """Where the loop ends whose keyword is body[index]; None where none is."""
+    if index + 1 >= len(body) or body[index].kind != "identifier" or body[index].text not in _LOOPS:
+        return None
+    closing = partner(body, index + 1) if body[index + 1].text == "(" else index
+    return None if closing is None else _statement_end(body, closing + 1)
+
+
+def _statement_end(body: Sequence[Token], start: int) -> int:
+    """Index of the `}` or `;` that ends the statement at `start`; blocks that belong to it are passed over."""
+    if start < len(body) and body[start].text == "{":
+        return partner(body, start) or len(body)
+    index = start
+    while index < len(body) and body[index].text not in (";", "}"):
+        if body[index].text in ("(", "{", "["):
+            index = partner(body, index) or index
+            if body[index].text == "}":
+                break
+        index += 1
+    return index
