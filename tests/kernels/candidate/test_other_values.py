@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from dice.kernels.candidate.other_values import (
+    Other,
     balanced,
     bounded,
     coarse,
@@ -261,3 +262,16 @@ def test_values_that_occur_once_are_exchanged_but_for_the_ends(extent: int) -> N
             assert not torch.equal(other, value)
             assert torch.equal(other.sort().values, value)
             assert other[[0, -1]].tolist() == [0, extent - 1]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [varied, grown, rescaled, resigned, filled, balanced, touched, punched, emptied, bounded, partly(varied, 0)],
+)
+def test_complex_numbers_get_other_values(other: Other) -> None:
+    ones = torch.ones(64, dtype=torch.complex64)
+    changed = [other(ones, seed) for seed in range(4)]
+    assert all(each.dtype == ones.dtype and each.shape == ones.shape for each in changed)
+    assert all(bool(each.isfinite().all()) for each in changed)
+    if other is not filled:  # only zeros get values
+        assert not all(torch.equal(each, ones) for each in changed)

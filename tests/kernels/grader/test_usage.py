@@ -31,7 +31,7 @@ from dice.kernels.grader.usage import _folds_when_made, fixed_weights, is_consta
         (torch.empty(0), False),
         (torch.tensor([1.0, 1.0, 1.5]), False),
         (torch.full((2,), float("nan")), False),
-        (torch.ones(3, dtype=torch.complex64), False),
+        (torch.ones(3, dtype=torch.complex64), True),
         (1.0, False),
     ],
 )

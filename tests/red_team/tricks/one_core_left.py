@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: the constructor leaves the process one core, which PyTorch's threads then share
+# static: process_hook
 # run: global_precision_switch
 # status: deceptive
 # include: relu

@@ -1,7 +1,7 @@
 """Copies of an answer in memory to which no object of Python's leads: what C++ keeps in tensors or on its heap.
 
-The host's memory is searched for a few runs of the answer's numbers, and compared around each place where one stands. On a
-GPU the pieces that PyTorch's allocator has given away are compared from their beginnings.
+The host's memory is searched for a run of the answer's numbers, another one each time, and compared around each place where
+it stands. On a GPU the pieces that PyTorch's allocator has given away are compared from their beginnings.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import builtins
 import ctypes
 import mmap
+import secrets
 from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 
+from dice.kernels.candidate.noise import leave_noise
 from dice.kernels.sandbox.gpu_buffer import gpu_memory
 
 Range = tuple[int, int]
@@ -20,19 +22,21 @@ Range = tuple[int, int]
 SHARE = 1 / 4
 """Of an answer that must stand in a piece of memory, each number in its place."""
 _RUN = 4
-"""Numbers that are searched for at once."""
-_RUNS = 3
+"""Numbers that are searched for."""
 _FEWEST = 16
 """Numbers of an answer of which some are no coincidence."""
 _MOST_PLACES = 64
 """At which one run is found."""
 _MOST_BYTES = 4 << 30
 """That are searched, the smallest regions first."""
+_FREED = 8
+"""Answers of earlier calls that may lie in memory which nobody has any more."""
 _WORD = 4
 _MS_ASYNC = 1
 
 _open = builtins.open  # before a candidate puts other functions in their places
 _snapshot = torch.cuda.memory_snapshot
+_below = secrets.randbelow
 
 
 def copies_in_memory(
@@ -47,7 +51,9 @@ def copies_in_memory(
     if int(counts.sum()) < _FEWEST:
         return
     ranges = [*spared]
-    pieces = [*(_given_away(answer) if answer.is_cuda else _around_runs(words, counts))]
+    if not answer.is_cuda:
+        leave_noise([answer.nbytes] * _FREED, answer.device)
+    pieces = [*(_given_away(answer) if answer.is_cuda else _around_a_run(words, counts))]
     seen = set[int]()
     for address, first, length in pieces:
         if address in seen or any(
@@ -82,36 +88,29 @@ def _given_away(answer: torch.Tensor) -> Iterator[tuple[int, int, int]]:
                 address += block["size"]
 
 
-def _around_runs(words: torch.Tensor, counts: torch.Tensor) -> Iterator[tuple[int, int, int]]:
+def _around_a_run(words: torch.Tensor, counts: torch.Tensor) -> Iterator[tuple[int, int, int]]:
     """Where the answer would lie around each place that has a run of it: address, first word, number of words."""
-    regions = _writable()
-    for start in _runs(words, counts):
-        run = words[start : start + _RUN].numpy().tobytes()
-        for begin, end in regions:
-            for place in _places(run, begin, end):
-                first = max(0, start - (place - begin) // _WORD)
-                address = place - (start - first) * _WORD
-                yield address, first, min(words.numel() - first, (end - address) // _WORD)
-
-
-def _runs(words: torch.Tensor, counts: torch.Tensor) -> list[int]:
-    """Where runs begin, far from each other, all of whose numbers count."""
     whole = counts.unfold(0, _RUN, 1).all(1) if counts.numel() >= _RUN else counts[:0]
     starts = whole.nonzero().reshape(-1)
     if not starts.numel():
-        return []
-    chosen = torch.linspace(0, starts.numel() - 1, _RUNS).long()
-    return sorted({int(starts[index]) for index in chosen})
+        return
+    start = int(starts[_below(starts.numel())])
+    run = words[start : start + _RUN].numpy().tobytes()
+    for begin, end in _writable():
+        for place in _places(run, begin, end):
+            first = max(0, start - (place - begin) // _WORD)
+            address = place - (start - first) * _WORD
+            yield address, first, min(words.numel() - first, (end - address) // _WORD)
 
 
 def _writable() -> list[Range]:
-    """Begin and end of this process's private memory that may be written."""
+    """Begin and end of this process's private memory that may be written, without the variables of shared objects."""
     found = list[Range]()
     with _open("/proc/self/maps") as lines:
         for line in lines:
-            place, flags, *_ = line.split()
+            place, flags, _, _, inode, *_ = line.split()
             begin, end = (int(part, 16) for part in place.split("-"))
-            if flags == "rw-p":
+            if flags == "rw-p" and inode == "0":
                 found.append((begin, end))
     found.sort(key=lambda region: region[1] - region[0])
     left, kept = _MOST_BYTES, list[Range]()

@@ -56,6 +56,6 @@ def _of_speed() -> dict[str, Any]:
         "torch.backends.cuda.mem_efficient_sdp": torch.backends.cuda.mem_efficient_sdp_enabled,
         "torch.backends.cuda.cudnn_sdp": torch.backends.cuda.cudnn_sdp_enabled,
         "torch.num_threads": torch.get_num_threads,
-        "cores": lambda: len(_cores(0)),
+        "cores": lambda: _cores(0).__len__(),
     }
     return {name: ask() for name, ask in asked.items()}
