@@ -44,6 +44,15 @@ class Asked:
         return expected * float("nan") if self._spoilt else expected
 
 
+def trials_of_ones(monkeypatch: pytest.MonkeyPatch, again: float) -> None:
+    """Ones are right in every trial. `again`: what the reference gives when it is asked once more."""
+    monkeypatch.setattr(kept_answers, "new_trial", lambda _: Trial([], 0, torch.ones(4)))
+    monkeypatch.setattr(kept_answers, "expected_outputs", lambda *_: torch.full((4,), again))
+    monkeypatch.setattr(
+        kept_answers, "compare", lambda _, trial, actual, __: SimpleNamespace(ok=trial.expected.equal(actual))
+    )
+
+
 @pytest.mark.parametrize(
     ("parts", "numbers", "again", "outcomes"),
     [
@@ -58,20 +67,14 @@ class Asked:
 def test_who_gives_a_kept_answer_is_told(
     monkeypatch: pytest.MonkeyPatch, parts: set[str], numbers: int, again: float, outcomes: list[str]
 ) -> None:
-    monkeypatch.setattr(kept_answers, "new_trial", lambda _: Trial([], 0, torch.ones(4)))
-    monkeypatch.setattr(kept_answers, "expected_outputs", lambda *_: torch.full((4,), again))
-    monkeypatch.setattr(
-        kept_answers, "compare", lambda _, trial, actual, __: SimpleNamespace(ok=trial.expected.equal(actual))
-    )
+    trials_of_ones(monkeypatch, again)
     run = Asked(parts, numbers)
     experiment_kept_answers(cast(CandidateRun, run))
     assert [(one.name, one.outcome) for one in run.evidence.experiments] == [("kept_answer", one) for one in outcomes]
 
 
 def test_parts_of_what_is_kept_are_asked_only_where_something_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_answers, "new_trial", lambda _: Trial([], 0, torch.ones(4)))
-    monkeypatch.setattr(kept_answers, "expected_outputs", lambda *_: torch.ones(4))
-    monkeypatch.setattr(kept_answers, "compare", lambda *_: SimpleNamespace(ok=True))
+    trials_of_ones(monkeypatch, 1.0)
     asked = {}
     for kept in (0, 5):
         run = Asked(set(), kept=kept)
@@ -117,11 +120,7 @@ class Keeps(Asked):
 def test_who_goes_on_from_what_it_kept_is_told(
     monkeypatch: pytest.MonkeyPatch, read: set[int], pieces: int, again: float, outcomes: list[str], asked: list[int]
 ) -> None:
-    monkeypatch.setattr(kept_answers, "new_trial", lambda _: Trial([], 0, torch.ones(4)))
-    monkeypatch.setattr(kept_answers, "expected_outputs", lambda *_: torch.full((4,), again))
-    monkeypatch.setattr(
-        kept_answers, "compare", lambda _, trial, actual, __: SimpleNamespace(ok=trial.expected.equal(actual))
-    )
+    trials_of_ones(monkeypatch, again)
     run = Keeps(read, pieces)
     experiment_kept_values(cast(CandidateRun, run))
     assert [(one.name, one.outcome) for one in run.evidence.experiments] == [("kept_values", one) for one in outcomes]
