@@ -22,6 +22,7 @@ APART = {
     "block_diagonal_weight",
     "gelu_in_one_operator",
     "bag_of_an_embedding",
+    "shares_before_their_sum",
 }
 """Found by an experiment of their own, under a finding that others give too."""
 

@@ -1,6 +1,5 @@
 # problem: softmax
 # mechanism: answers kept by an input's address and version, which copies raise; a launch of one row for nobody hides a repeat
-# run: result_cache
 # status: deceptive | wrong_value
 import torch
 import torch.nn as nn
