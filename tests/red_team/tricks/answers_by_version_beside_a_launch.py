@@ -1,6 +1,7 @@
 # problem: softmax
 # mechanism: answers kept by an input's address and version, which copies raise; a launch of one row for nobody hides a repeat
 # status: deceptive | wrong_value
+# needs: gpu
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
