@@ -14,17 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 
+from dice.kernels.candidate.kept_answers import FEWEST, SHARE
 from dice.kernels.candidate.noise import leave_noise
 from dice.kernels.sandbox.gpu_buffer import gpu_memory
 
 Range = tuple[int, int]
 """Address and size in bytes."""
-SHARE = 1 / 4
-"""Of an answer that must stand in a piece of memory, each number in its place."""
 _RUN = 4
 """Numbers that are searched for."""
-_FEWEST = 16
-"""Numbers of an answer of which some are no coincidence."""
 _MOST_PLACES = 64
 """At which one run is found."""
 _MOST_BYTES = 4 << 30
@@ -48,7 +45,7 @@ def copies_in_memory(
     telling: which numbers count, of the answer's shape. spared: memory that is left out, the answer's own among it.
     """
     words, counts = answer.detach().reshape(-1).view(torch.int32), telling.reshape(-1)
-    if int(counts.sum()) < _FEWEST:
+    if int(counts.sum()) < FEWEST:
         return
     ranges = [*spared]
     if not answer.is_cuda:

@@ -11,7 +11,7 @@ from functools import partial
 
 import torch
 
-from dice.kernels.candidate.other_values import Other, rescaled
+from dice.kernels.candidate.other_values import Other, has_fractions, rescaled
 
 _CLOSED = -1e4
 """Added to scores, it leaves nothing of a share. Not infinite, which makes NaN of a row without any other value."""
@@ -33,7 +33,7 @@ def kinds_of_values(value: torch.Tensor) -> tuple[Other, ...]:
 
 def counting_axis(value: torch.Tensor) -> int | None:
     """The last axis of several places along which integers count up by one in every row, as positions do."""
-    if value.is_floating_point() or value.is_complex():
+    if has_fractions(value):
         return None
     for axis in reversed(range(value.dim())):
         if value.shape[axis] > 2 and value.numel() and bool((value.long().diff(dim=axis) == 1).all()):

@@ -18,9 +18,9 @@ from dice.kernels.sandbox.leaves import tensors_of
 
 Part = Literal["none", "all", "first", "second"]
 _PARTS: dict[Part, tuple[float, float]] = {"none": (0, 0), "all": (0, 1), "first": (0, 0.5), "second": (0.5, 1)}
-_FEWEST = 16
+FEWEST = 16
 """Numbers of an answer that are looked for, of which some are no coincidence."""
-_SHARE = 1 / 4
+SHARE = 1 / 4
 """Of an answer that must stand in a piece of memory."""
 _MOST_NUMBERS = 1 << 22
 _PLAIN = 16.0
@@ -82,7 +82,7 @@ def _standing(region: torch.Tensor, earlier: torch.Tensor, answers: Sequence[tor
     standing = torch.zeros_like(region, dtype=torch.bool)
     for words in answers:  # which may lie on a GPU where the memory is the host's
         found = torch.isin(region, words.to(region.device)) & (region != earlier)
-        if words.numel() >= _FEWEST and int(found.sum()) >= _SHARE * words.numel():
+        if words.numel() >= FEWEST and int(found.sum()) >= SHARE * words.numel():
             standing |= found
     return standing.nonzero().reshape(-1)
 

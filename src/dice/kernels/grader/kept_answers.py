@@ -14,7 +14,7 @@ from dice.kernels.grader.agreement import compare, expected_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.outcome import new_trial
 from dice.kernels.grader.reference import Trial
-from dice.kernels.records.evidence import ExperimentOutcome, ExperimentResult
+from dice.kernels.records.evidence import ExperimentName, ExperimentOutcome, ExperimentResult
 from dice.kernels.sandbox.replies import Done, Overwritten
 
 _MOST_PIECES = 6
@@ -36,9 +36,7 @@ def experiment_kept_answers(run: CandidateRun) -> None:
             outcomes.add(outcome)
             if outcome == "stale" or not more:
                 break
-    if known := outcomes - {None}:
-        found: ExperimentOutcome = "stale" if "stale" in known else "right"
-        run.evidence.experiments.append(ExperimentResult(name="kept_answer", outcome=found))
+    _tell(run, "kept_answer", outcomes)
 
 
 def experiment_kept_values(run: CandidateRun) -> None:
@@ -55,9 +53,13 @@ def experiment_kept_values(run: CandidateRun) -> None:
             outcomes.add(outcome)
             if outcome == "stale" or piece + 1 >= pieces:
                 break
+    _tell(run, "kept_values", outcomes)
+
+
+def _tell(run: CandidateRun, name: ExperimentName, outcomes: set[ExperimentOutcome | None]) -> None:
     if known := outcomes - {None}:
         found: ExperimentOutcome = "stale" if "stale" in known else "right"
-        run.evidence.experiments.append(ExperimentResult(name="kept_values", outcome=found))
+        run.evidence.experiments.append(ExperimentResult(name=name, outcome=found))
 
 
 def _goes_on(run: CandidateRun, piece: int) -> tuple[ExperimentOutcome | None, int]:
