@@ -30,11 +30,34 @@ def _memory(*pieces: torch.Tensor) -> torch.Tensor:
 def test_what_is_kept_is_overwritten(part: Part, spoilt: list[bool]) -> None:
     before, now = _answer(1), _answer(2)
     memory, earlier = _memory(now, torch.zeros(9), now), _memory(before, torch.zeros(9), before)
-    numbers = overwrite_answers(now.clone(), [before], set(), [(memory, earlier)], part)
+    numbers = overwrite_answers(now.clone(), [before], set(), [(memory, earlier)], part=part)
     found = memory.view(torch.float32)
     assert [bool(half.isnan().all()) for half in (found[:64], found[-64:])] == spoilt
     assert not bool(found[64:73].any())
     assert numbers == (64 + 64 * sum(spoilt), 128)
+
+
+@pytest.mark.parametrize("begin", [0, 5])
+@pytest.mark.parametrize("part", ["all", "first", "second"])
+def test_copies_of_inputs_stay_though_the_answer_has_their_numbers(begin: int, part: Part) -> None:
+    before, given = _answer(1), _answer(2)
+    now = given.relu()
+    stale = torch.randn(200)  # of an answer before, which changes nothing
+    memory = _memory(torch.zeros(begin), given, now, stale, now)
+    earlier = _memory(torch.zeros(begin), before, before, stale + 1, before)
+    overwrite_answers(now.clone(), [before.relu()], set(), [(memory, earlier)], (given,), part)
+    copy, *answers = memory.view(torch.float32)[begin:].split([64, 64, 200, 64])
+    assert torch.equal(copy, given)
+    spoilt = [bool(answer[now > 0].isnan().all()) for answer in (answers[0], answers[2])]
+    assert spoilt == {"all": [True, True], "first": [True, False], "second": [False, True]}[part]
+
+
+def test_a_copy_that_is_cut_off_stays_too() -> None:
+    before, given = _answer(1), _answer(2)
+    now, piece = given.relu(), slice(8, 56)
+    memory, earlier = _memory(given[piece].clone()), _memory(before[piece].clone())
+    overwrite_answers(now.clone(), [before.relu()], set(), [(memory, earlier)], (given,))
+    assert torch.equal(memory.view(torch.float32), given[piece])
 
 
 def test_the_returned_tensor_is_overwritten_unless_it_is_an_input_or_state() -> None:
