@@ -27,12 +27,18 @@ APART = {
 """Found by an experiment of their own, under a finding that others give too."""
 
 
+ASKS = ("static", "run", "cpu_run", "near", "warns")
+
+
 def one_for_each_finding(candidates: list[Candidate]) -> list[Candidate]:
-    """The first by name of those with the same findings in their headers, and those that stand apart."""
-    found: dict[tuple[frozenset[str], ...], Candidate] = {}
+    """The first by name for each thing that a header asks for, and those that stand apart."""
+    chosen, asked = list[Candidate](), set[tuple[str, str]]()
     for item in candidates:
-        found.setdefault(tuple(map(frozenset, (item.static, item.run, item.cpu_run, item.near, item.warns))), item)
-    return [*found.values(), *(item for item in candidates if item.name in APART and item not in found.values())]
+        asks = {(key, name) for key in ASKS for name in item.header.get(key, "").split()}
+        if asks - asked or item.name in APART:
+            chosen.append(item)
+            asked |= asks
+    return chosen
 
 
 def expected(kind: str, backend: Backend) -> list[Candidate]:

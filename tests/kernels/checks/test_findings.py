@@ -155,6 +155,11 @@ BUSY_FOR_A_MOMENT = [1.0 if 20 <= index < 25 else 0.01 for index in range(64)]
         ),
         ("lazy_output", {"outputs": OutputFacts(instance_attributes=["cpu"])}, {}),
         ("input_mutated", {"mutated_inputs": [0]}, {}),
+        (
+            "input_mutated",
+            {"outputs": OutputFacts(given_back=[0, 1]), "reference_gives_back": [1]},
+            {"outputs": OutputFacts(given_back=[1]), "reference_gives_back": [0, 1]},
+        ),
         ("uninitialised_output", {"poison_left": 3}, {"poison_left": 0}),
         (
             "unstable_output",
@@ -389,11 +394,18 @@ def test_partial_replacement_is_no_decoration() -> None:
     )
     assert reference == {"contraction": 900, "elementwise": 600}
     assert work_of({"aten::mm": OpUse(count=1, elements=900)}) == {"contraction": 900}
-    kept = {
-        "reference_ops": {"aten::addmm": OpUse(count=1, elements=900, bias=100)},
-        "candidate_ops": {"aten::mm": OpUse(count=1, elements=900), "aten::clone": OpUse(count=1, elements=200)},
-    }
-    assert found(**kept) == set()
+    product = {"aten::mm": OpUse(count=1, elements=900), "aten::clone": OpUse(count=1, elements=200)}
+    for activation in ("aten::gelu", "aten::relu"):
+        asked = {"aten::addmm": OpUse(count=1, elements=900, bias=100), activation: OpUse(count=1, elements=200)}
+        assert found(reference_ops=asked, candidate_ops=product) == set()
+
+
+@pytest.mark.parametrize("products", [1, 2])
+def test_who_adds_the_bias_of_a_product_has_replaced_nothing(products: int) -> None:
+    asked = {"aten::addmm": OpUse(count=products, elements=900, bias=100)}
+    for kept in ({"aten::mm": OpUse(count=products, elements=900)}, asked):
+        assert found(reference_ops=asked, candidate_ops=kept) == {"work_done_by_pytorch"}
+    assert found(reference_ops=asked, candidate_ops={"aten::add": OpUse(count=1, elements=100)}) == set()
 
 
 @pytest.mark.parametrize(

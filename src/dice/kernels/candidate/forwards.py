@@ -18,6 +18,7 @@ from dice.kernels.candidate.mixing import Step, mixture, staged
 from dice.kernels.candidate.noise import sizes_of
 from dice.kernels.candidate.program import Program
 from dice.kernels.candidate.value_recorder import ValueRecorder
+from dice.kernels.sandbox.leaves import given_back
 from dice.kernels.sandbox.linux import perturbed_malloc
 
 
@@ -82,7 +83,9 @@ class Forwards:
         program.python_threads = probes.python_threads()
         program.changes += probes.compare(before, "forward")
         with accelerator.honest():
-            facts: dict[str, Any] = {"outputs": probes.output_facts(outputs).model_dump(), "kernels": program.kernels()}
+            returned = probes.output_facts(outputs)
+            returned.given_back = given_back(outputs, inputs)
+            facts: dict[str, Any] = {"outputs": returned.model_dump(), "kernels": program.kernels()}
         if watch:
             program.extensions.keep_calls()
             facts["hidden_exceptions"] = hidden.hidden

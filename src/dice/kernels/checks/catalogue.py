@@ -297,9 +297,11 @@ CATALOGUE: dict[str, Trick] = {
     ),
     # Tampering.
     "input_mutated": Trick(
-        "An input is overwritten that the reference leaves alone, or with other values than the reference's.",
+        "An input is overwritten that the reference leaves alone, or with other values than the reference's, or its memory "
+        "is given back as an output.",
         "dynamic",
-        "inputs compared with what was sent; the reference leaves them alone, or leaves other values there",
+        "inputs compared with what was sent; the reference leaves them alone, or leaves other values there; outputs lie in "
+        "the memory of an input, and none of the reference's does",
     ),
     "torch_patched": Trick(
         "A function, class or method of PyTorch is replaced.",

@@ -18,6 +18,7 @@ from dice.kernels.checks.workload import (
     share_of_products,
     with_stand_ins,
     work_of,
+    work_to_do,
 )
 from dice.kernels.records.evidence import (
     Access,
@@ -186,7 +187,7 @@ def _decoration(evidence: RunEvidence, has_fallback: bool) -> Iterator[Finding]:
         yield _dynamic("kernel_output_unused", f"the output is still right when no kernel runs ({launches})")
     if evidence.candidate_ops is None or evidence.reference_ops is None:
         return
-    theirs = work_of(evidence.reference_ops)
+    theirs = work_to_do(evidence.reference_ops)
     mine = as_spelled_out(evidence.candidate_ops, evidence.reference_ops)
     traces = next((experiment for experiment in evidence.experiments if experiment.name == "answer_traces"), None)
     moved = not theirs and 0 < _REMAINS * moved_by(evidence.reference_ops) <= moved_by(evidence.candidate_ops)
@@ -307,6 +308,9 @@ def _outputs(evidence: RunEvidence, replays_graphs: bool) -> Iterator[Finding]:
         yield _dynamic("lazy_output", f"a returned tensor carries its own {', '.join(facts.instance_attributes[:5])}")
     if evidence.mutated_inputs:
         yield _dynamic("input_mutated", f"inputs changed by forward: {evidence.mutated_inputs}")
+    given_back = sorted({*(facts.given_back if facts else [])} - {*evidence.reference_gives_back})
+    if given_back:
+        yield _dynamic("input_mutated", f"outputs lie in the memory of inputs: {given_back}")
     if evidence.poison_left:
         yield _dynamic("uninitialised_output", f"{evidence.poison_left} output elements were never written")
     for experiment in evidence.experiments:

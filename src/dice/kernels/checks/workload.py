@@ -242,6 +242,16 @@ def work_of(ops: dict[str, OpUse]) -> dict[str, float]:
     return work or ({"reduction": picked} if picked else {})
 
 
+def work_to_do(ops: dict[str, OpUse]) -> dict[str, float]:
+    """`work_of` a reference, where biases of products are a kind of work only beside other elementwise work: a kernel that
+    adds the bias of a linear layer has replaced nothing."""
+    work = work_of(ops)
+    biases = sum(2 * use.bias for name, use in ops.items() if is_contraction(name))
+    if work.get("elementwise") == biases:
+        del work["elementwise"]
+    return work
+
+
 def moved_by(ops: dict[str, OpUse]) -> float:
     """Elements that operators touched which only move, copies among them. A reference that only transposes copies a view, and
     nowhere else a copy is work."""

@@ -16,6 +16,7 @@ def merged(earlier: OutputFacts | None, later: OutputFacts) -> OutputFacts:
     return OutputFacts(
         foreign_types=sorted({*earlier.foreign_types, *later.foreign_types}),
         instance_attributes=sorted({*earlier.instance_attributes, *later.instance_attributes}),
+        given_back=sorted({*earlier.given_back, *later.given_back}),
     )
 
 

@@ -28,7 +28,7 @@ from dice.kernels.grader.rounding import rounding
 from dice.kernels.mismatch import poisoned
 from dice.kernels.records.evidence import ExperimentName, ExperimentResult
 from dice.kernels.records.verdict import Protocol
-from dice.kernels.sandbox.leaves import floats_of, tensors_of
+from dice.kernels.sandbox.leaves import floats_of, given_back, tensors_of
 from dice.kernels.sandbox.replies import Offer, Repeated, Report
 from dice.kernels.sandbox.session import CandidateRaised
 
@@ -79,6 +79,7 @@ def observe(run: CandidateRun) -> None:
             again = run.reference.run(run.reference.model(run.weights_seed), own, trial.forward_seed)
         evidence.reference_ops = recorder.ops
         if strict:
+            evidence.reference_gives_back = given_back(again, own)
             run.advances = _advances(run, trial, again)
             del again  # it may be gigabytes
             if run.advances:

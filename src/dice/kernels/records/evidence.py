@@ -135,6 +135,8 @@ class OutputFacts(_Fact):
     """Qualified names of tensor types that are not exactly torch.Tensor or torch.nn.Parameter."""
     instance_attributes: list[Words] = []
     """Attributes found in a returned tensor's own `__dict__`."""
+    given_back: list[int] = []
+    """Indices of the inputs in whose memory an output lies."""
 
 
 class ExperimentResult(_Fact):
@@ -269,6 +271,8 @@ class RunEvidence(_Fact):
     """Error of the outputs against the reference in fp64, as a multiple of the fp32 reference's own; None: not measured."""
     mutated_inputs: list[int] = []
     """Indices of inputs that forward changed and that the reference leaves alone, or leaves with other values."""
+    reference_gives_back: list[int] = []
+    """Indices of the inputs in whose memory an output of the reference lies."""
     experiments: list[ExperimentResult] = []
 
     clocks: Clocks | None = None

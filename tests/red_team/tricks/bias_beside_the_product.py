@@ -1,7 +1,7 @@
 # problem: linear
 # mechanism: PyTorch multiplies, and the kernel adds the bias, which has the product's shape by then
-# near: identity_kernel work_done_by_pytorch
-# status: correct
+# run: work_done_by_pytorch
+# status: deceptive
 # include: add
 
 
