@@ -23,8 +23,8 @@ def _memory(*pieces: torch.Tensor) -> torch.Tensor:
     [
         ("none", [False, False]),
         ("all", [True, True]),
-        ("first", [True, False]),
-        ("second", [False, True]),
+        (0, [True, False]),
+        (1, [False, True]),
     ],
 )
 def test_what_is_kept_is_overwritten(part: Part, spoilt: list[bool]) -> None:
@@ -34,30 +34,36 @@ def test_what_is_kept_is_overwritten(part: Part, spoilt: list[bool]) -> None:
     found = memory.view(torch.float32)
     assert [bool(half.isnan().all()) for half in (found[:64], found[-64:])] == spoilt
     assert not bool(found[64:73].any())
-    assert numbers == (64 + 64 * sum(spoilt), 128)
+    assert numbers == (64 + 64 * sum(spoilt), 2)
 
 
-@pytest.mark.parametrize("begin", [0, 5])
-@pytest.mark.parametrize("part", ["all", "first", "second"])
-def test_copies_of_inputs_stay_though_the_answer_has_their_numbers(begin: int, part: Part) -> None:
+@pytest.mark.parametrize("together", [False, True])
+def test_of_several_copies_one_is_overwritten_at_a_time(together: bool) -> None:
+    """ReLU's input has the answer's numbers: beside it, element by element, or one behind the other."""
     before, given = _answer(1), _answer(2)
-    now = given.relu()
-    stale = torch.randn(200)  # of an answer before, which changes nothing
-    memory = _memory(torch.zeros(begin), given, now, stale, now)
-    earlier = _memory(torch.zeros(begin), before, before, stale + 1, before)
-    overwrite_answers(now.clone(), [before.relu()], set(), [(memory, earlier)], (given,), part)
-    copy, *answers = memory.view(torch.float32)[begin:].split([64, 64, 200, 64])
-    assert torch.equal(copy, given)
-    spoilt = [bool(answer[now > 0].isnan().all()) for answer in (answers[0], answers[2])]
-    assert spoilt == {"all": [True, True], "first": [True, False], "second": [False, True]}[part]
+    now, was = given.relu(), before.relu()
+
+    def laid_out(*pieces: torch.Tensor) -> torch.Tensor:
+        return (torch.stack(pieces, 1) if together else torch.cat(pieces)).reshape(-1).clone().view(torch.int32)
+
+    for nth in range(3):
+        memory, other = laid_out(given, now), now.clone().view(torch.int32)
+        kept = [(memory, laid_out(before, was)), (other, was.clone().view(torch.int32))]
+        numbers, copies = overwrite_answers(now.clone(), [was], set(), kept, part=nth)
+        found = memory.view(torch.float32)
+        pieces = [*(found.view(64, 2).unbind(1) if together else found.split(64)), other.view(torch.float32)]
+        spoilt = [bool(piece[now > 0].isnan().all()) for piece in pieces]
+        assert spoilt == [place == nth for place in range(3)]
+        assert all(piece.isnan().any() == spoilt[i] for i, piece in enumerate(pieces))
+        assert copies == 3
+        assert numbers == int((now != was).sum()) + int((now > 0).sum())
 
 
-def test_a_copy_that_is_cut_off_stays_too() -> None:
-    before, given = _answer(1), _answer(2)
-    now, piece = given.relu(), slice(8, 56)
-    memory, earlier = _memory(given[piece].clone()), _memory(before[piece].clone())
-    overwrite_answers(now.clone(), [before.relu()], set(), [(memory, earlier)], (given,))
-    assert torch.equal(memory.view(torch.float32), given[piece])
+def test_a_number_that_an_answer_has_twice_makes_no_second_copy() -> None:
+    now = torch.cat([_answer(2), _answer(2)[:8]])
+    memory = _memory(now)
+    assert overwrite_answers(now.clone(), [_answer(1).repeat(2)[:72]], set(), [(memory, ~memory)])[1] == 1
+    assert bool(memory.view(torch.float32).isnan().all())
 
 
 def test_the_returned_tensor_is_overwritten_unless_it_is_an_input_or_state() -> None:

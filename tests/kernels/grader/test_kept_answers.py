@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 import torch
 
+from dice.kernels.candidate.kept_answers import Part
 from dice.kernels.grader import kept_answers
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.kept_answers import experiment_kept_answers, experiment_kept_values
@@ -18,12 +19,12 @@ from dice.kernels.grader.reference import Trial
 class Asked:
     """A run whose candidate is wrong after an answer was overwritten, if it was by one of `parts`."""
 
-    def __init__(self, parts: set[str], numbers: int = 9, kept: int = 5) -> None:
+    def __init__(self, parts: set[Part], numbers: int = 9, kept: int = 5) -> None:
         self.evidence: Any = SimpleNamespace(launches={"k": 1}, experiments=[])
         self.record = SimpleNamespace(phase=lambda _: contextlib.nullcontext())
         self.last, self.weights_seed, self.inputs_change = object(), 5, False
         self._parts, self._numbers, self._kept, self._spoilt = parts, numbers, kept, False
-        self.asked: list[str] = []
+        self.asked: list[Part] = []
 
     def make_model(self, _: int) -> None:
         """Nothing to make."""
@@ -58,14 +59,22 @@ def trials_of_ones(monkeypatch: pytest.MonkeyPatch, again: float) -> None:
     [
         (set(), 9, 1.0, ["right"]),
         ({"none"}, 9, 1.0, ["stale"]),
-        ({"second"}, 9, 1.0, ["stale"]),
+        ({3}, 9, 1.0, ["stale"]),
+        ({4}, 9, 1.0, ["right"]),
         ({"all"}, 0, 1.0, []),
         ({"all"}, 9, 2.0, []),
     ],
-    ids=["computes", "kept what it returned", "kept a copy", "nothing there", "the reference remembers"],
+    ids=[
+        "computes",
+        "kept what it returned",
+        "kept a copy",
+        "kept it among many",
+        "nothing there",
+        "the reference remembers",
+    ],
 )
 def test_who_gives_a_kept_answer_is_told(
-    monkeypatch: pytest.MonkeyPatch, parts: set[str], numbers: int, again: float, outcomes: list[str]
+    monkeypatch: pytest.MonkeyPatch, parts: set[Part], numbers: int, again: float, outcomes: list[str]
 ) -> None:
     trials_of_ones(monkeypatch, again)
     run = Asked(parts, numbers)
@@ -76,11 +85,12 @@ def test_who_gives_a_kept_answer_is_told(
 def test_parts_of_what_is_kept_are_asked_only_where_something_is(monkeypatch: pytest.MonkeyPatch) -> None:
     trials_of_ones(monkeypatch, 1.0)
     asked = {}
-    for kept in (0, 5):
+    for kept in (0, 1, 2, 9):
         run = Asked(set(), kept=kept)
         experiment_kept_answers(cast(CandidateRun, run))
         asked[kept] = run.asked
-    assert asked == {0: ["none"], 5: ["none", "all", "first", "second"]}
+    both: list[Part] = ["none", "all"]
+    assert asked == {0: ["none"], 1: both, 2: [*both, 0, 1], 9: [*both, 0, 1, 2, 3]}
 
 
 class Keeps(Asked):

@@ -9,6 +9,7 @@ no answer.
 from __future__ import annotations
 
 import gc
+import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -16,15 +17,16 @@ import torch
 
 from dice.kernels.sandbox.leaves import tensors_of
 
-Part = Literal["none", "all", "first", "second"]
-_PARTS: dict[Part, tuple[float, float]] = {"none": (0, 0), "all": (0, 1), "first": (0, 0.5), "second": (0.5, 1)}
+Part = Literal["none", "all"] | int
+"""What is overwritten of the numbers that are found in memory. An integer: of places with the same number the one that comes
+so many places behind the first."""
 FEWEST = 16
 """Numbers of an answer that are looked for, of which some are no coincidence."""
 SHARE = 1 / 4
 """Of an answer that must stand in a piece of memory."""
 _MOST_NUMBERS = 1 << 22
-_SAMPLE = 1 << 10
-"""Numbers of an input by which its copies are found."""
+_SOME = 1 / 4
+"""Places of a number beyond whole copies of the answer: it has some numbers several times."""
 _PLAIN = 16.0
 """Whole numbers up to it occur everywhere."""
 
@@ -49,15 +51,14 @@ def overwrite_answers(
     before: Sequence[torch.Tensor],
     spared: set[int],
     kept: Iterable[tuple[torch.Tensor, torch.Tensor]],
-    inputs: object = (),
     part: Part = "all",
 ) -> tuple[int, int]:
     """Put NaN in the place of an answer's numbers: in its own tensors but for those whose memory begins at one of `spared`,
-    and in memory that has a share of it. How many there are, and how many were found in that memory, overwritten or not.
+    and in memory that has a share of it. How many are overwritten, and how many copies were found in that memory.
 
     before: copies of the answer to other inputs. kept: pieces of memory, int32 words [n], each with a copy from that time.
-    inputs: where their copies stand, nothing is overwritten, though an answer may have their numbers: a candidate that finds
-    other inputs than it keeps computes. part: of what is found in each piece, since such a copy may have another order.
+    part: one of the copies alone, since an answer may have the numbers of its inputs. Where those are overwritten too,
+    nothing is equal any more, and the candidate computes.
     """
     overwritten, words = 0, list[torch.Tensor]()
     for tensor, other in zip(answers_of(outputs), before, strict=False):
@@ -69,19 +70,23 @@ def overwrite_answers(
         if tensor.untyped_storage().data_ptr() not in spared:
             tensor.detach().masked_fill_(follows, float("nan"))
             overwritten += int(follows.sum())
-    whole, (begin, end) = 0, _PARTS[part]
-    given = [leaf for leaf in answers_of(inputs) if leaf.dtype == torch.float32 and leaf.is_contiguous()]
-    for region, earlier in kept:
-        standing = _standing(region, earlier, words)
-        if bool(standing.any()):
-            for one in given:
-                _leave_copies(standing, region, one.detach().reshape(-1))
-        places = standing.nonzero().reshape(-1)
-        chosen = places[int(begin * len(places)) : int(end * len(places))]
-        region[chosen] = -1  # NaN
-        overwritten += chosen.numel()
-        whole += places.numel()
-    return overwritten, whole
+    found = [(region, _standing(region, earlier, words).nonzero().reshape(-1)) for region, earlier in kept]
+    copies, nth = _copies([region[places].cpu() for region, places in found])
+    for (region, places), numbers in zip(found, nth, strict=True):
+        chosen = torch.full_like(numbers, part == "all", dtype=torch.bool) if isinstance(part, str) else numbers == part
+        region[places[chosen.to(places.device)]] = -1  # NaN
+        overwritten += int(chosen.sum())
+    return overwritten, copies
+
+
+def _copies(found: Sequence[torch.Tensor]) -> tuple[int, list[torch.Tensor]]:
+    """How many copies of a set of words [n] there are in pieces of memory, and which of its word's places each is, from 0."""
+    words = torch.cat([torch.empty(0, dtype=torch.int32), *found])
+    _, places, counts = words.unique(return_inverse=True, return_counts=True)
+    order = places.argsort(stable=True)
+    nth = torch.empty_like(order)
+    nth[order] = torch.arange(len(words)) - (counts.cumsum(0) - counts).repeat_interleave(counts)
+    return math.ceil(len(words) / max(1, len(counts)) - _SOME), [*nth.split([len(part) for part in found])]
 
 
 def _standing(region: torch.Tensor, earlier: torch.Tensor, answers: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -94,32 +99,8 @@ def _standing(region: torch.Tensor, earlier: torch.Tensor, answers: Sequence[tor
     return standing
 
 
-def _leave_copies(standing: torch.Tensor, region: torch.Tensor, given: torch.Tensor) -> None:
-    """Take off from `standing` the places of an input's copies: where more of its numbers stand in their order than numbers
-    of the answer."""
-    words, tells = given.view(torch.int32).to(region.device), _tells(given).to(region.device)
-    places = tells.nonzero().reshape(-1)
-    sample, order = words[places[:: places.numel() // _SAMPLE + 1]].sort()
-    if sample.numel() < FEWEST:
-        return
-    places = places[:: places.numel() // _SAMPLE + 1][order]
-    nearest = torch.searchsorted(sample, region).clamp_(max=sample.numel() - 1)
-    found = (sample[nearest] == region).nonzero().reshape(-1)
-    begins, counts = (found - places[nearest[found]]).unique(return_counts=True)
-    for begin in begins[counts >= SHARE * sample.numel()].tolist():
-        first, last = max(0, begin), min(region.numel(), begin + words.numel())
-        piece, part = slice(first, last), slice(first - begin, last - begin)
-        if int(((region[piece] == words[part]) & tells[part]).sum()) > int(standing[piece].sum()):
-            standing[piece] = False
-
-
 def telling_words(numbers: torch.Tensor) -> torch.Tensor:
     """The different ones of fp32 numbers as int32 words [n], without those that occur anywhere."""
     flat = numbers.detach().reshape(-1)
-    return flat[_tells(flat)].view(torch.int32).unique()
-
-
-def _tells(flat: torch.Tensor) -> torch.Tensor:
-    """Which numbers do not occur anywhere."""
     plain = (flat.abs() <= _PLAIN) & (flat == flat.round())
-    return flat.isfinite() & ~plain
+    return flat[flat.isfinite() & ~plain].view(torch.int32).unique()

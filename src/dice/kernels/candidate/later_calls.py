@@ -85,12 +85,10 @@ class LaterCalls:
             for answer, before in zip(answers_of(program.outputs), self._answers, strict=False):
                 if answer.dtype is torch.float32 and answer.is_contiguous() and answer.shape == before.shape:
                     pieces += copies_in_memory(answer, answer != before, map(_memory_of, known))
-            numbers, kept = overwrite_answers(
-                program.outputs, self._answers, spared, pieces, program.inputs[slot], part
-            )
+            numbers, copies = overwrite_answers(program.outputs, self._answers, spared, pieces, part)
             self._answers, self._looks = [], []
         program.accelerator.settle()
-        return {"numbers": numbers, "kept": kept}
+        return {"numbers": numbers, "kept": copies}
 
     def do_overwrite_kept(self, slot: int, piece: int) -> dict[str, Any]:
         """Overwrite one piece of the memory that follows the inputs: others came before the first of the last three looks

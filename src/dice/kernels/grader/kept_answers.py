@@ -18,7 +18,8 @@ from dice.kernels.records.evidence import ExperimentName, ExperimentOutcome, Exp
 from dice.kernels.sandbox.replies import Done, Overwritten
 
 _MOST_PIECES = 6
-_PARTS: tuple[Part, ...] = ("none", "all", "first", "second")
+_MOST_COPIES = 4
+"""Of an answer that are overwritten one at a time."""
 
 
 def experiment_kept_answers(run: CandidateRun) -> None:
@@ -29,12 +30,13 @@ def experiment_kept_answers(run: CandidateRun) -> None:
     with run.record.phase("experiments"):
         run.make_model(run.weights_seed)
         outcomes = set[ExperimentOutcome | None]()
-        for part in _PARTS:
-            outcome, more = _called_again(run, part)
+        parts: list[Part] = ["none", "all", *range(_MOST_COPIES)]
+        for part in parts:
+            outcome, copies = _called_again(run, part)
             if outcome == "stale":
-                outcome, more = _called_again(run, part)
+                outcome, copies = _called_again(run, part)
             outcomes.add(outcome)
-            if outcome == "stale" or not more:
+            if outcome == "stale" or not _tells_more(part, copies):
                 break
     _tell(run, "kept_answer", outcomes)
 
@@ -88,21 +90,28 @@ def _two_trials(run: CandidateRun) -> tuple[Trial, Trial] | None:
     return (first, second) if compare_outputs(second.expected, again, "strict").ok else None
 
 
-def _called_again(run: CandidateRun, part: Part) -> tuple[ExperimentOutcome | None, bool]:
-    """What came of it, and whether other parts may tell more: where the answer stands in memory that outlives a call."""
+def _tells_more(part: Part, copies: int) -> bool:
+    """Whether the part after this one may, of so many copies."""
+    if isinstance(part, int):
+        return copies > part + 1
+    return copies > (part == "all")
+
+
+def _called_again(run: CandidateRun, part: Part) -> tuple[ExperimentOutcome | None, int]:
+    """What came of it, and how many copies of the answer stand in memory that outlives a call."""
     trials = _two_trials(run)
     if trials is None:
-        return None, False
+        return None, 0
     first, second = trials
     run.send("inputs", first.inputs)
     run.forward(first.forward_seed)
     run.ask("remember_answer", Done)
     if not (_is_right(run, second) and _is_right(run, second)):  # what is kept at the second call is kept
-        return None, True
+        return None, _MOST_COPIES
     found = run.ask("overwrite_answer", Overwritten, slot=0, part=part)
     if not found.numbers:
-        return None, found.kept > 0
-    return "right" if _is_right(run, second, stands=not run.inputs_change) else "stale", found.kept > 0
+        return None, found.kept
+    return "right" if _is_right(run, second, stands=not run.inputs_change) else "stale", found.kept
 
 
 def _is_right(run: CandidateRun, trial: Trial, stands: bool = False) -> bool:

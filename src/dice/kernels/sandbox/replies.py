@@ -149,11 +149,11 @@ class Crossed(_Said):
 
 
 class Overwritten(_Said):
-    """The last answer was overwritten where the candidate may have kept it."""
+    """What a candidate may have kept was overwritten."""
 
     numbers: Count
     kept: Count
-    """Numbers of it in memory that outlives a call, overwritten or not."""
+    """Copies of it in memory that outlives a call, or pieces of that memory, overwritten or not."""
 
 
 class Clocks(_Said):
