@@ -25,6 +25,10 @@ class Kernels:
         self._stale = stale
         self._moment = 0
 
+    @property
+    def is_crossed(self) -> bool:
+        return self._run._base is not None
+
     def launch(self, kernel: Callable[..., torch.Tensor], *arguments: torch.Tensor | int) -> torch.Tensor:
         """A kernel on tensors and numbers; its result lies in new memory."""
         with _disable_current_modes():  # what a kernel does is no operator
@@ -69,6 +73,18 @@ def made(forward: Forward, size: int = WIDTH, seed: int = 0, stale: bool = False
             run.add_variation(runs["base"], runs[role])
         runs[role] = run
     return made_between(runs["base"], runs["again"], [runs["first"], runs["second"]])
+
+
+def test_a_pointer_into_a_workspace_is_the_same_whether_its_memory_has_changed_or_not() -> None:
+    """The runtime keeps memory again only where it differs from what the launch before has left."""
+    workspace = torch.zeros(2 * WIDTH)
+
+    def forward(kernels: Kernels, x: torch.Tensor) -> torch.Tensor:
+        kernels.launch(lambda x, *_: x, x, workspace)
+        begin = workspace if kernels.is_crossed else workspace.data_ptr()
+        return kernels.launch(lambda *_: torch.zeros(4), begin, workspace.data_ptr() + 4 * WIDTH)
+
+    assert made(forward) == 0
 
 
 def coded(x: torch.Tensor) -> torch.Tensor:

@@ -80,6 +80,7 @@ class CrossedRun(TorchDispatchMode):
         self._places = ((drawn >= begin) & (drawn < begin + share)).repeat_interleave(_PLACE)
         self._left = MOST_BYTES
         self._known: list[tuple[int, int]] = []
+        self._whole: dict[int, int] = {}
         self._held: list[torch.UntypedStorage] = []
         self._looking = False
 
@@ -206,8 +207,9 @@ class CrossedRun(TorchDispatchMode):
 
     def _take(self, pieces: list[KeptPiece]) -> None:
         step, index = Step("launch"), len(self.steps)
-        whole = ((each.address, each.data.numel()) for each in pieces if each.address and each.whole)
-        known = sorted([*self._known, *(each for each in whole if _behind(self._known, each[0]) is None)])
+        known = sorted(
+            [*self._known, *(each for each in self._whole_of(pieces) if _behind(self._known, each[0]) is None)]
+        )
         earlier: dict[int, KeptPiece] = {}
         left: dict[int, KeptPiece] = {}
         ends: dict[tuple[int, int], int] = {}
@@ -237,6 +239,15 @@ class CrossedRun(TorchDispatchMode):
                 self._rewrite(left[path], before[path], other.get(path), known)
         step.after = {path: self._kept(piece.data.clone()) for path, piece in left.items()}
         self.steps.append(step)
+
+    def _whole_of(self, pieces: Sequence[KeptPiece]) -> list[tuple[int, int]]:
+        """Addresses and sizes of the allocations that arguments lead to. Memory that an earlier launch has left as it is now
+        is not among the pieces again."""
+        whole = {each.address: each.data.numel() for each in pieces if each.address and each.whole}
+        words = {word for each in pieces if not each.address for word in _words(each.data).tolist()}
+        still = {word: self._whole[word] for word in words & self._whole.keys() - whole.keys()}
+        self._whole |= whole
+        return [*(still | whole).items()]
 
     def _rewrite(
         self, piece: KeptPiece, base: torch.Tensor, other: torch.Tensor | None, known: Sequence[tuple[int, int]]
