@@ -54,6 +54,13 @@ def check(text: str) -> None:
         ),
         ("int f(int a) { constexpr int b = 1; return a + b; }\n" + USE, "f"),
         (HOST + "__device__ int f(int a) { auto g = host; return g(a); }", "host"),
+        (
+            HOST + "__device__ int g(int, int (*)(int));\n__device__ int f(int a) { return g(a, host) + g(a, &host); }",
+            "host",
+        ),
+        (HOST + "__device__ int f(int a) { int b = 1; b = a, host(b); return b; }", "host"),
+        (HOST + "__device__ int f(int a) { int b = a * 2, c = b * host(b); return c; }", "host"),
+        (HOST + "__device__ int f(int a) { int b[] = {a, host(a), 3}; return b[0]; }", "host"),
         ('__global__ void k(float* p) { ((void (*)())dlsym(nullptr, "sgemm_"))(); }', "dlsym"),
     ],
 )
@@ -129,6 +136,14 @@ def test_what_may_call_the_host_does_not_run_here(text: str) -> None:
         HOST + "template <class T> __global__ void k(T* p) { p[0] = host(2); }",
         "struct S { int rows() { return 1; } };\n__global__ void k(int* p) { p[0] = 2; }",
         "#define HD __host__ __device__\nHD int f(int a) { return a; }\n" + USE,
+        HOST
+        + "__global__ void k(float* p) { float a = fmaxf(p[0], 1.f), host = expf(a - 1.f), b; b = a * host; p[1] = b; }",
+        HOST + "__global__ void k(float* p) { for (int i = 0, host = 4; i < host; ++i) p[i] = i; }",
+        HOST + "__global__ void k(float* p) { float *host = p + 1; host[0] = 1.f; }",
+        HOST + "__global__ void k(float* p) { unsigned long long a, host, b; a = host = b = 1; p[0] = a + b; }",
+        HOST
+        + "__global__ void k(float* p) { __shared__ float a[4][4], host[4]; host[0] = a[0][0] = 1.f; p[0] = host[0]; }",
+        HOST + "__global__ void k(float* p) { if (p[0] > 0) { const float a{1.f}, host{2.f}; p[0] = a + host; } }",
     ],
 )
 def test_nvcc_takes_it(text: str) -> None:

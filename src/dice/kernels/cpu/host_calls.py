@@ -40,6 +40,10 @@ _OF_BLAS = re.compile(
 )
 _BOTH_SIDES = words("__device__ __global__ constexpr consteval C10_DEVICE C10_HOST_DEVICE GPU_LAMBDA AT_DEVICE")
 _STATEMENTS = words("return else do case throw co_return goto not and or new delete sizeof typename")
+_BEHIND_A_NAME = ("=", ",", ";", "[", "{")
+"""In a declaration."""
+_FAR = 400
+"""Tokens from the beginning of a declaration to a name of it."""
 _OF_MATHEMATICS = re.compile(
     r"(?:f?abs|f?max|f?min|sqrt|rsqrt|cbrt|exp[2m10]*|log[12p0b]*|pow|sin|cos|tan|sinh|cosh|tanh|a(?:sin|cos|tan)h?|atan2|erfc?|"
     r"floor|ceil|round|rint|trunc|fmod|fma|hypot|norm|clamp|swap|isnan|isinf|isfinite|lgamma|tgamma|copysign|div|abs)[fl]?"
@@ -223,9 +227,35 @@ class _Host:
             before = tokens[i - 1]
             typed = before.kind == "identifier" and before.text not in _STATEMENTS
             typed |= before.text in ("&", "*") and tokens[i - 2].text in ("auto", "const")
-            if tokens[i].kind == "identifier" and typed:
+            further = before.text in (",", "*", "&") and tokens[i + 1].text in _BEHIND_A_NAME
+            if tokens[i].kind == "identifier" and (typed or (further and _is_declarator(tokens, i, function.brace))):
                 found.add(tokens[i].text)
         return found
+
+
+def _is_declarator(tokens: Sequence[Token], i: int, first: int) -> bool:
+    """Whether tokens[i] is a further name of a declaration, or a pointer's: `float a = g(1, 2), f = 3;`, `float *f;`."""
+    begin, depth = i, 0
+    while begin - 1 > max(first, i - _FAR):
+        text = tokens[begin - 1].text
+        depth += (text in ")]}") - (text in "([{")
+        if depth < 0 or (depth == 0 and text == ";"):
+            break
+        begin -= 1
+    else:
+        if begin - 1 > first:
+            return False
+    if depth < 0 and tokens[begin - 1].text != "{" and tokens[begin - 2].text != "for":
+        return False  # among the arguments of a call
+    name = begin
+    while name < i and tokens[name + 1].text not in _BEHIND_A_NAME and tokens[name + 1].text != "(":
+        name += 1
+    typed = tokens[begin:name]
+    return (
+        bool(typed)
+        and typed[0].text not in _STATEMENTS
+        and all(each.kind == "identifier" or each.text in ("::", "<", ">", "*", "&") for each in typed)
+    )
 
 
 def _owner(tokens: Sequence[Token], i: int) -> str:
