@@ -33,8 +33,10 @@ FLOATS, MORE = torch.linspace(1, 2, 40), torch.linspace(3, 4, 40)
 def test_what_follows_the_inputs_is_overwritten(dtype: torch.dtype) -> None:
     tensor = torch.zeros(40, dtype=dtype)
     looks = _looks(tensor, lambda t: t.copy_(FLOATS * 9), lambda t: t[:30].copy_(MORE[:30] * 99), _same)
-    ((region, places),) = followers(looks[0], looks[1], looks[2], set())
+    (region, places), *thirds = followers(looks[0], looks[1], looks[2], set())
     assert places.tolist() == [True] * 30 + [False] * 10
+    assert all(one is region for one, _ in thirds)
+    assert [part.nonzero().flatten().tolist() for _, part in thirds] == [[*range(n, n + 10)] for n in (0, 10, 20)]
     assert overwrite(region, places) == 30
     spoilt = tensor[:30].isnan() if dtype.is_floating_point else tensor[:30] == 0
     assert bool(spoilt.all())
@@ -66,7 +68,11 @@ def test_the_largest_piece_comes_first() -> None:
         module.small.fill_(value)
         module.large.fill_(value)
         looks.append(look_at([module], set(), set(), []))
-    assert [int(places.sum()) for _, places in followers(looks[0], looks[1], looks[2], set())] == [30, 20]
+    assert [int(places.sum()) for _, places in followers(looks[0], looks[1], looks[2], set())] == [
+        *(30, 20),
+        *(10, 10, 10),
+        *(7, 7, 6),
+    ]
 
 
 def test_addresses_in_memory_of_an_unknown_type_stay_and_integers_become_zero() -> None:
@@ -78,7 +84,7 @@ def test_addresses_in_memory_of_an_unknown_type_stay_and_integers_become_zero() 
         words[20:40] = torch.full((20,), 0.5 + value).view(torch.int32)
         words[40:].view(torch.int64)[:] = (0x7F << 40) + 4096 * value
         looks.append(look_at([], set(), set(), segment))
-    ((region, places),) = followers(looks[0], looks[1], looks[2], set())
+    (region, places), *_ = followers(looks[0], looks[1], looks[2], set())
     assert places.tolist() == [True] * 40 + [False] * 24
     assert overwrite(region, places) == 40
     assert not bool(words[:20].any())
@@ -89,7 +95,7 @@ def test_addresses_in_memory_of_an_unknown_type_stay_and_integers_become_zero() 
 def test_what_has_changed_since_is_left() -> None:
     tensor = torch.zeros(40)
     looks = _looks(tensor, lambda t: t.copy_(FLOATS), lambda t: t.copy_(MORE), _same)
-    ((region, places),) = followers(looks[0], looks[1], looks[2], set())
+    (region, places), *_ = followers(looks[0], looks[1], looks[2], set())
     tensor[:10] = 7
     assert overwrite(region, places) == 30
     assert bool((tensor[:10] == 7).all())

@@ -1,7 +1,6 @@
 # problem: likeliest
 # catalogue: 54
 # mechanism: kernels make the softmax, Python looks for its largest share in each row, a kernel picks it there
-# run: identity_kernel
 # cpu_run: host_computation
 # status: deceptive
 # include: hand_over

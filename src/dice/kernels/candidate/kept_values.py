@@ -23,8 +23,9 @@ _SMALL = 1 << 20
 
 
 def followers(first: Look, second: Look, third: Look, spared: Container[object]) -> list[tuple[Region, torch.Tensor]]:
-    """Pieces of memory with a mask of their words [n] that follow the inputs, the largest first: others were given before the
-    second look than before the first, and the same again before the third. `spared`: keys that are left out."""
+    """Pieces of memory with a mask of their words [n] that follow the inputs, the largest first, then thirds of them: others
+    were given before the second look than before the first, and the same again before the third. `spared`: keys that are left
+    out."""
     found = list[tuple[Region, torch.Tensor]]()
     for key in first.regions.keys() & second.regions.keys() & third.regions.keys():
         region = third.regions[key]
@@ -37,7 +38,16 @@ def followers(first: Look, second: Look, third: Look, spared: Container[object])
             follows &= ~(_addresses(before) | _addresses(after))
         if int(follows.sum()) >= _FEWEST:
             found.append((region, follows))
-    return sorted(found, key=lambda piece: -int(piece[1].sum()))
+    found.sort(key=lambda piece: -int(piece[1].sum()))
+    return found + [(region, part) for region, follows in found for part in _thirds(follows)]
+
+
+def _thirds(mask: torch.Tensor) -> list[torch.Tensor]:
+    """Of its places. Beside what is kept there may lie samples of the inputs, by which the candidate finds that they are the
+    same: they are overwritten in some of the thirds alone."""
+    places = mask.nonzero().reshape(-1)
+    parts = places.tensor_split(3)
+    return [torch.zeros_like(mask).index_fill(0, part, True) for part in parts]
 
 
 def overwrite(region: Region, places: torch.Tensor) -> int:

@@ -17,7 +17,8 @@ from dice.kernels.grader.reference import Trial
 from dice.kernels.records.evidence import ExperimentName, ExperimentOutcome, ExperimentResult
 from dice.kernels.sandbox.replies import Done, Overwritten
 
-_MOST_PIECES = 6
+_MOST_PIECES = 12
+"""Of memory that follows the inputs, thirds among them."""
 _MOST_COPIES = 4
 """Of an answer that are overwritten one at a time."""
 
