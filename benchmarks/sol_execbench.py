@@ -167,7 +167,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     sys.path.insert(0, str(ROOT / "tests" / "red_team"))
-    from corpus import corpus  # pyright: ignore[reportMissingImports]
+    from corpus import corpus
 
     draw = random.Random(args.seed)
     both = {kind: corpus(kind) for kind in ("tricks", "honest")}

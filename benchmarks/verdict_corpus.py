@@ -69,7 +69,7 @@ def candidate(part: str, name: str, problem_code: str, code: str) -> Row:
 def red_team() -> Iterator[Row]:
     """Tricks and honest candidates that run without a GPU."""
     sys.path.insert(0, str(ROOT / "tests" / "red_team"))
-    from corpus import corpus  # type: ignore[import-not-found]
+    from corpus import corpus
 
     for kind in ("tricks", "honest"):
         for item in corpus(kind):

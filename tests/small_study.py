@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from pathlib import Path
@@ -88,8 +89,8 @@ def write_study(results: str = "results") -> None:
     """The whole study below the working folder: evidence, scores, table 1, figures 1 and 6, the comparison, a claim."""
     write_evidence(results)
     for unit in STATUSES:
-        given = {"problems": f"{results}/data/problems.jsonl", "out": f"{results}/scores/{unit}.json"}
-        score(ScoreConfig(verdicts=(f"{results}/verdicts/{unit}/seed0.jsonl",), **given))
+        verdicts, out = (f"{results}/verdicts/{unit}/seed0.jsonl",), f"{results}/scores/{unit}.json"
+        score(ScoreConfig(verdicts=verdicts, problems=f"{results}/data/problems.jsonl", out=out))
     Path("reported.csv").write_text("row,l1_exec,l1_fast1\nSDAR,8.0,1.0\nDICE,47.0,15.0\nother,1.0,0.0\n")
     measured = [
         RowEvidence(
@@ -106,12 +107,10 @@ def write_study(results: str = "results") -> None:
         )
     )  # fmt: skip
     histories = {unit: f"{results}/models/{unit}/history.jsonl" for unit in STATUSES}
-    common = {"title": "F", "scale": "tiny"}
-    make_figure(
-        FigureConfig(number=6, kind="failures", scores={"8B-dice": f"{results}/scores/8B-dice.json"},
-                     out=f"{results}/figure6.csv", **common)
-    )  # fmt: skip
-    make_figure(FigureConfig(number=1, kind="overview", histories=histories, out=f"{results}/figure1.csv", **common))
+    figure = functools.partial(FigureConfig, title="F", scale="tiny")
+    scores = {"8B-dice": f"{results}/scores/8B-dice.json"}
+    make_figure(figure(number=6, kind="failures", scores=scores, out=f"{results}/figure6.csv"))
+    make_figure(figure(number=1, kind="overview", histories=histories, out=f"{results}/figure1.csv"))
     pair = PairEvidence(
         table="table1", row="DICE", against="SDAR", score=f"{results}/scores/8B-dice.json",
         score_against=f"{results}/scores/8B-base.json",

@@ -38,7 +38,7 @@ class Hub(BaseHTTPRequestHandler):
     def do_GET(self):
         path = self.path.partition("?")[0]
         repo = next((name for name in ("b", "empty", "damaged", "huge", "gated", "d") if f"/a/{name}/" in path), None)
-        names = {"empty": ["config.json"], "d": list(DATA)}.get(repo, list(FILES))
+        names = {"empty": ["config.json"], "d": list(DATA)}.get(repo or "", list(FILES))
         if repo == "gated":
             self.answer({"error": "gated"}, 401, {"X-Error-Code": "GatedRepo"})
         elif repo and path.endswith((f"/revision/{COMMIT}", "/revision/main")):

@@ -51,11 +51,17 @@ class Recipe:
     labels: frozenset[tuple[str, str]]
 
 
+def only(pattern: str, text: str, flags: int = 0) -> str:
+    found = re.search(pattern, text, flags)
+    assert found is not None
+    return found.group(1)
+
+
 def from_dockerfile(text: str) -> Recipe:
     text = re.sub(r" *\\\n *", " ", text)
     labels = "".join(re.findall(r"^LABEL (.*)", text, re.M))
     return Recipe(
-        re.search(r"^ARG BASE=docker\.io/(?:library/)?(\S+)\nFROM \$\{BASE\}$", text, re.M).group(1),
+        only(r"^ARG BASE=docker\.io/(?:library/)?(\S+)\nFROM \$\{BASE\}$", text, re.M),
         packages(text),
         frozenset(re.findall(r"^ARG PIP_EXTRA_INDEX_URL=(\S+)", text, re.M)),
         pip(text),
@@ -68,7 +74,7 @@ def from_dockerfile(text: str) -> Recipe:
 def from_definition(text: str) -> Recipe:
     text = re.sub(r" *\\\n *", " ", text)
     return Recipe(
-        re.search(HEADER, text).group(1),
+        only(HEADER, text),
         packages(text),
         frozenset(re.findall(r"PIP_EXTRA_INDEX_URL-([^}]*)\}", text)),
         pip(text),
@@ -79,7 +85,7 @@ def from_definition(text: str) -> Recipe:
 
 
 def packages(text: str) -> frozenset[str]:
-    return frozenset(re.search(r"apt-get install -y --no-install-recommends ([\w.+ -]+)", text).group(1).split())
+    return frozenset(only(r"apt-get install -y --no-install-recommends ([\w.+ -]+)", text).split())
 
 
 def pip(text: str) -> str | None:
@@ -141,9 +147,9 @@ def test_every_recipe_is_in_the_list():
 
 
 def test_the_toolkit_is_the_one_that_pytorch_was_built_with():
-    toolkit = re.search(r"cuda:(\d+\.\d+)\.", IMAGES["cuda"]["base"]["tag"]).group(1)
+    toolkit = only(r"cuda:(\d+\.\d+)\.", IMAGES["cuda"]["base"]["tag"])
     lock = read("cuda", "lock")
-    assert re.search(r"^nvidia-cuda-runtime==(\d+\.\d+)\.", lock, re.M).group(1) == toolkit
+    assert only(r"^nvidia-cuda-runtime==(\d+\.\d+)\.", lock, re.M) == toolkit
     index = f"/whl/cu{toolkit.replace('.', '')}"
     assert any(url.endswith(index) for url in from_dockerfile(read("cuda", "recipe")).indexes)
 
@@ -172,9 +178,7 @@ def test_what_the_code_imports_is_locked(kind):
 
 def test_conda_installs_what_the_cpu_lock_is_made_from():
     guide = (ROOT / "docs" / "guides" / "containers.md").read_text()
-    resolved = shlex.split(
-        re.search(r"`pip install .* --report report\.json (.*)`\nresolves `cpu\.lock`", guide).group(1)
-    )
+    resolved = shlex.split(only(r"`pip install .* --report report\.json (.*)`\nresolves `cpu\.lock`", guide))
     conda = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     (lines,) = (part["pip"] for part in conda if isinstance(part, dict))
     installed = [line.removeprefix("--editable ") for line in lines if not line.startswith("--extra-index-url")]

@@ -375,5 +375,5 @@ def test_the_first_try_that_succeeds_is_the_last(tmp_path, spoilt):
     source = Source(format="structural", path=str(tmp_path / "structural.jsonl"))
     outcome = small(tmp_path, [], given, sources=(source,))
     speedup, needed = (1.2, "2") if spoilt is None else (3.0, "3")
-    assert [pair.measured.speedup for pair in outcome.kept] == [speedup]
+    assert [pair.speedup for pair in outcome.kept] == [speedup]
     assert outcome.report["tries"]["structural"] == {needed: 1}

@@ -7,7 +7,7 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import datasets
+import datasets.config
 import pyarrow
 import pyarrow.parquet
 import pytest

@@ -159,6 +159,8 @@ OTHER = {
 def test_two_spellings_of_one_computation_are_one_program(name):
     one, other = SAME[name]
     first, second = leak_of(one, other), leak_of(other, one)
+    assert first is not None
+    assert second is not None
     assert {first.problem_id, second.problem_id} == {"level1/1_Exam"}
 
 
@@ -177,6 +179,7 @@ def test_a_problem_of_gigabytes_is_run_on_small_inputs(sizes):
     exam = program("torch.softmax(x, dim=1)", large)
     by_hand = "e = torch.exp(x); e / e.sum(1, keepdim=True)"
     leak = leak_of(program(by_hand, small), exam)
+    assert leak is not None
     assert leak.kind == "outputs"
     assert leak_of(program(by_hand.replace("sum(1", "sum(0"), small), exam) is None
 
@@ -189,6 +192,7 @@ def test_a_problem_that_names_a_gpu_is_run_without_one(given, moved):
     exam = program(f"torch.softmax({moved}, dim=1)", given)
     by_hand = "e = torch.exp(x); e / e.sum(1, keepdim=True)"
     leak = leak_of(program(by_hand), exam)
+    assert leak is not None
     assert leak.kind == "outputs"
     assert leak_of(program(by_hand.replace("sum(1", "sum(0")), exam) is None
 

@@ -120,6 +120,7 @@ def test_numbers_are_no_tensors():
 )
 def test_hostile_programs_end(forward):
     found = operators_of_source(module(forward))
+    assert found is not None
     assert len(found) <= MAX_OPERATORS
 
 

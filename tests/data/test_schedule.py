@@ -82,7 +82,7 @@ def test_uniform_passes_differ_and_follow_the_seed():
 
 def test_released_order_of_the_published_file_starts_over_in_step_63():
     schedule = Schedule(PAPER_LEVELS, "released", steps=100, per_step=64, seed=7)
-    assert schedule.epoch(63.5) == 1.0  # one pass is 62.5 steps
+    assert schedule.epoch(63.5) == 1.0  # pyright: ignore[reportArgumentType] - one pass is 62.5 steps
     assert schedule.items(1) == list(range(64))
     assert schedule.items(63) == [*range(3968, 4000), *range(32)]
     assert schedule.items(64) == list(range(32, 96))

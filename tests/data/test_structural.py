@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import pytest
@@ -98,10 +99,10 @@ def test_rotary_positions_are_a_rotation_by_the_position(positions):
 
 
 def test_a_window_and_a_cap_change_the_scores():
-    base = {"name": "One", "hidden": 32, "heads": 2, "kv_heads": 1, "head_dim": 16, "intermediate": 8, "mlp": "relu"}
-    plain, inputs = built(source(LanguageModel(**base), "attention_core", 1, 12))
+    base = LanguageModel(name="One", hidden=32, heads=2, kv_heads=1, head_dim=16, intermediate=8, mlp="relu")
+    plain, inputs = built(source(base, "attention_core", 1, 12))
     for change in ({"window": 3}, {"score_cap": 0.5}, {"positions": "alibi"}, {"causal": False}):
-        changed, _ = built(source(LanguageModel(**base, **change), "attention_core", 1, 12))
+        changed, _ = built(source(dataclasses.replace(base, **change), "attention_core", 1, 12))
         difference = (changed(*inputs) - plain(*inputs)).abs().amax(dim=(0, 1, 3))
         assert difference.max() > 1e-3
         if "window" in change:
@@ -119,8 +120,8 @@ def test_geometry(model):
 
 def test_attention_has_four_projections_and_a_gated_mlp_three():
     llama = BY_NAME["Llama3_8B"]
-    assert operators_of_source(source(llama, "attention", 1, 8)).count("Linear") == 4
-    assert operators_of_source(source(llama, "mlp", 1, 8)).count("Linear") == 3
+    assert (operators_of_source(source(llama, "attention", 1, 8)) or []).count("Linear") == 4
+    assert (operators_of_source(source(llama, "mlp", 1, 8)) or []).count("Linear") == 3
     assert operators_of_source(source(BY_NAME["GPT2_XL"], "mlp", 1, 8)) == ["Linear", "gelu", "Linear"]
 
 

@@ -12,6 +12,7 @@ import torch
 from dice.data.middle import hole_variable
 from dice.data.pair import Pair, parse_pair
 from dice.data.synthetic import FLAWS, NANO, TINY, Expected, SyntheticConfig, flawed_pair, generate, pairs, with_changes
+from dice.data.synthetic.config import Scale
 from dice.errors import DiceError, HarnessError
 from dice.kernels.checks.catalogue import CATALOGUE
 
@@ -75,7 +76,7 @@ def test_flaws_are_drawn_by_weight(config: SyntheticConfig) -> None:
 
 
 @pytest.mark.parametrize("scale", ["tiny", "nano"])
-def test_another_flaw_is_drawn_where_no_program_can_carry_the_first(scale: str) -> None:
+def test_another_flaw_is_drawn_where_no_program_can_carry_the_first(scale: Scale) -> None:
     no_epsilon = SyntheticConfig(scale=scale, families=("relu", "softmax", "cumsum", "matmul"), flawed_share=1.0)
     first = flawed_pair(no_epsilon, 7, 0, "no_kernel")
     drawn = Counter(pair.origin["flaw"] for pair in pairs(no_epsilon, 7, 60))
@@ -118,7 +119,9 @@ def test_parts_are_those_that_infilling_accepts(config: SyntheticConfig, flaw: s
         if flaw in ("no_kernel", "never_built"):
             assert (pair.prefix, pair.middle, pair.suffix) == (None, None, None)
         else:
-            assert pair.prefix + pair.middle + pair.suffix == pair.cuda_code
+            assert pair.prefix is not None
+            assert pair.suffix is not None
+            assert f"{pair.prefix}{pair.middle}{pair.suffix}" == pair.cuda_code
             assert hole_variable(pair.prefix, pair.suffix)
 
 

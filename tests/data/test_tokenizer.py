@@ -167,7 +167,7 @@ def test_a_tokenizer_without_known_ids_or_files_is_refused(tmp_path):
     with pytest.raises(DiceError, match="which tokens are mask, pad and end"):
         load_tokenizer(tmp_path / "model")
     with pytest.raises(DiceError, match="which tokens are mask, pad and end"):
-        load_tokenizer(tmp_path / "model", family="unknown")
+        load_tokenizer(tmp_path / "model", family="unknown")  # pyright: ignore[reportArgumentType]
     (tmp_path / "model" / "tokenizer.json").write_text("{}")
     with pytest.raises(DiceError, match="not a tokenizer"):
         load_tokenizer(tmp_path / "model", family="sdar")

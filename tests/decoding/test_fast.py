@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TypedDict
 
 import numpy as np
 import pytest
@@ -27,7 +28,14 @@ needs_kernels = pytest.mark.skipif(
     not INTERPRETED and not torch.cuda.is_available(), reason="needs a GPU or TRITON_INTERPRET=1"
 )
 pytestmark = [needs_kernels]
-TOLERANCE = {"atol": 2e-4, "rtol": 2e-4}
+
+
+class Tolerance(TypedDict):
+    atol: float
+    rtol: float
+
+
+TOLERANCE: Tolerance = {"atol": 2e-4, "rtol": 2e-4}
 
 
 def random(*shape: int) -> torch.Tensor:
@@ -59,7 +67,7 @@ def test_few_rows_product(rows, columns, depth):
 
     x, w = random(rows, depth).bfloat16(), (random(2 * columns, depth) / depth**0.5).bfloat16()
     exact = x.double() @ w.double().T
-    close = {"atol": 2e-2, "rtol": 2e-2}
+    close: Tolerance = {"atol": 2e-2, "rtol": 2e-2}
     torch.testing.assert_close(few_rows_product(x, w).double(), exact, **close)
     gated = F.silu(exact[:, :columns]) * exact[:, columns:]
     torch.testing.assert_close(few_rows_product(x, w, gated=True).double(), gated, **close)
@@ -168,11 +176,9 @@ def test_cluster_attention(tiles, heads, kv_heads, dim):
     length, rows = 1000, 8 * tiles
     old = [random(tiles, kv_heads, length + i, dim)[:, :, :length].bfloat16().contiguous() for i in (0, 1)]
     qkv = random(rows, (heads + 2 * kv_heads) * dim).bfloat16()
-    norms = [(random(dim + i)[:dim] / 4 + 1).bfloat16().contiguous() for i in (0, 1)]
-    angles = [
-        angle(0.37 * torch.arange(length * dim // 2, device=DEVICE)).view(length, -1)
-        for angle in (torch.cos, torch.sin)
-    ]
+    q_norm, k_norm = ((random(dim + i)[:dim] / 4 + 1).bfloat16().contiguous() for i in (0, 1))
+    turned = 0.37 * torch.arange(length * dim // 2, device=DEVICE)
+    angles = torch.cos(turned).view(length, -1), torch.sin(turned).view(length, -1)
     # tiles of a finished and an open block, an open block alone, nothing
     spans = [((8, 4 * tiles + 4 * i, 4 * i), (4, 4 * i, 0), (0, 0, 0))[i % 5 // 2] for i in range(tiles)]
     table = [(i, 4 * (7 + 31 * i % 240), first, count, second) for i, (count, first, second) in enumerate(spans)]
@@ -183,19 +189,19 @@ def test_cluster_attention(tiles, heads, kv_heads, dim):
             places[first + token if token < 4 else second + token - 4] = slot, start + token
     how = {"tile_tokens": 8, "block_size": 4, "span": 4}
 
-    def attend(*caches: torch.Tensor) -> torch.Tensor:
-        return cluster_attention(qkv, *caches, *norms, *angles, tensor, 1e-6, **how)
+    def attend(keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        return cluster_attention(qkv, keys, values, q_norm, k_norm, *angles, tensor, 1e-6, **how)
 
     keys, values = (part.clone() for part in old)
     found = attend(keys, values)
     written = sorted(places)
     slots, positions = (torch.tensor([places[row][i] for row in written], device=DEVICE).int() for i in (0, 1))
     expected_keys, expected_values = (part.float() for part in old)
-    parts = qkv[written].float(), expected_keys, expected_values, *(norm.float() for norm in norms), *angles
+    parts = qkv[written].float(), expected_keys, expected_values, q_norm.float(), k_norm.float(), *angles
     query = torch.zeros(rows, heads, dim, device=DEVICE)
     query[written] = store_heads(*parts, positions, slots, 1e-6)
     expected = block_attention(query, expected_keys, expected_values, tensor, splits=1, **how)
-    close = {"atol": 3e-2, "rtol": 3e-2}
+    close: Tolerance = {"atol": 3e-2, "rtol": 3e-2}
     torch.testing.assert_close(keys.float(), expected_keys, **close)
     assert torch.equal(values.float(), expected_values)
     torch.testing.assert_close(found[written].float(), expected[written], **close)
@@ -359,7 +365,7 @@ def test_weights_that_were_moved_are_noticed():
     model = make_model(make_config(4, 2, num_hidden_layers=1)).to(DEVICE)
     decoder = Decoder(model, BlockDiffusionConfig(), mask_id=96, stop_ids=(), max_batch=1, max_length=16, engine="fast")
     assert list(decoder.run([])) == []
-    weight = model.model.layers[0].mlp.down_proj.weight
+    weight = model.get_parameter("model.layers.0.mlp.down_proj.weight")
     weight.data = weight.data.clone()
     with pytest.raises(HarnessError, match="moved"):
         list(decoder.run([Request((1,), 2)]))

@@ -60,10 +60,13 @@ def peak_of(model, decoding, slots: int, prompt: int, new: int) -> int:
     requests = [Request(request.prompt[:prompt], new, request.seed) for request in requests]
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
         assert sum(1 for _ in decoder.run(requests)) == slots
-    events = [event for event in profiled.profiler.kineto_results.events() if event.name() == "[memory]"]
+    assert profiled.profiler is not None
+    results = profiled.profiler.kineto_results
+    assert results is not None
+    events = [event for event in results.events() if event.name() == "[memory]"]
     held = most = 0
     for event in sorted(events, key=lambda event: event.start_ns()):
-        held += event.nbytes()
+        held += event.nbytes()  # pyright: ignore[reportAttributeAccessIssue] - PyTorch does not declare it
         most = max(most, held)
     return most
 

@@ -140,6 +140,7 @@ def test_the_shares_of_the_best_tokens_are_those_of_the_whole_vocabulary(top_p, 
     expected = process.TopKLogitsWarper(20)(None, expected).softmax(-1)
     shares, tokens = filtered_shares(logits, SamplingConfig(temperature=0.5, top_k=20, top_p=top_p))
     if few:
+        assert tokens is not None
         assert tokens.shape == (50, 20 + TIES)
         assert (tokens.diff(dim=-1) > 0).all()
         shares = torch.zeros_like(logits).scatter(-1, tokens, shares)

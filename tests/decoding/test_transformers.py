@@ -52,7 +52,8 @@ class Pair:
 def pair(request, tmp_path_factory) -> Pair:
     name, shape = request.param
     folder = tmp_path_factory.mktemp(name)
-    theirs = stock(name, folder, **SHAPES[shape] | ({"head_dim": 16} if name == "qwen3" else {}))
+    own: dict[str, Any] = {"head_dim": 16} if name == "qwen3" else {}
+    theirs = stock(name, folder, **SHAPES[shape] | own)
     return Pair(theirs, load_model(folder))
 
 

@@ -241,6 +241,6 @@ def test_requests_that_cannot_be_decoded_are_refused(models, name):
         with pytest.raises(DiceError, match=sentence):
             list(decoder.run([request]))
     with pytest.raises(DiceError, match="mask token"):
-        make_decoder(models[name], config_of(name, case), **given | {"mask_id": None})
+        make_decoder(models[name], config_of(name, case), **dict(given, mask_id=None))
     with pytest.raises(DiceError, match="outside the model's vocabulary"):
-        make_decoder(models[name], config_of(name, case), **given | {"mask_id": 104})
+        make_decoder(models[name], config_of(name, case), **dict(given, mask_id=104))

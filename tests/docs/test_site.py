@@ -154,5 +154,5 @@ def numbers_in(text: str) -> range:
 
 def options_of(stage: str) -> list[str]:
     """Every option string of a stage."""
-    (stages,) = (a.choices for a in make_parser(stage)._actions if a.choices and stage in a.choices)
+    (stages,) = (a.choices for a in make_parser(stage)._actions if isinstance(a.choices, dict) and stage in a.choices)
     return [option for action in stages[stage]._actions for option in action.option_strings]

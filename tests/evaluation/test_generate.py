@@ -60,11 +60,12 @@ def test_rows_are_complete_and_in_order(folder, tmp_path):
         assert row.seed == sample_seed(0, row.problem_id, row.sample)
         assert row.n_tokens == len(row.order) == len(row.ends) <= 9
         assert row.ends[-1] == len(row.text)
+        assert row.n_forwards is not None
         assert max(row.order) < row.n_forwards
     assert rows[0].text != rows[1].text
     manifest = json.loads((tmp_path / "g.jsonl.manifest.json").read_text())
     assert manifest["extra"]["engine"] == "plain"
-    assert manifest["extra"]["tokens"] == sum(row.n_tokens for row in rows)
+    assert manifest["extra"]["tokens"] == sum(row.n_tokens or 0 for row in rows)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["g.jsonl", "g.jsonl.manifest.json"]
     assert without_times(generate(config_of(folder, tmp_path / "h.jsonl", max_batch=1))) == without_times(rows)
     assert without_times(generate(config_of(folder, tmp_path / "h.jsonl", seed=1))) != without_times(rows)

@@ -69,6 +69,8 @@ def test_a_checkpoint_of_every_family_answers(tmp_path, name):
     rows = generate(config_of(tmp_path, model, **DECODING[name]))
     assert [row.problem_id for row in rows] == [f"level1/{i}_p" for i in range(3)]
     for row in rows:
+        assert row.n_tokens is not None
+        assert row.n_forwards is not None
         assert 0 < row.n_tokens <= 16
         assert "<mask>" not in row.text
         assert row.n_forwards >= max(row.order)
@@ -92,7 +94,7 @@ def test_the_released_answer_of_llada_runs_on_behind_its_end(tmp_path):
     )
     assert {row.finish_reason for row in ours} == {"stop"}
     assert [row.n_tokens for row in released] == [16, 16, 16]
-    assert all(row.n_forwards < 16 for row in ours)
+    assert all(row.n_forwards is not None and row.n_forwards < 16 for row in ours)
     for row in released:
         assert row.finish_reason == "length"
         assert "<" not in row.text, "control tokens are no text"

@@ -14,6 +14,7 @@ from dice.errors import DiceError, HarnessError
 from dice.evaluation.failures import GROUP_OF, failure_class
 from dice.evaluation.gather import GatherConfig, gather
 from dice.evaluation.score import (
+    LevelScore,
     ScoreConfig,
     count,
     effective_answers,
@@ -71,19 +72,26 @@ def test_strict_protocol_counts_the_lower_end():
     assert is_hit(verdict(speedup=1.2, low=0.9, protocol="paper"), "fast1", True), "the paper counts the median"
 
 
+def value(level: LevelScore | None) -> float:
+    assert level is not None
+    rate = level.metrics["exec"]
+    assert rate is not None
+    return rate.value
+
+
 def test_robust_check_drops_deceptive_answers_only():
     rows = [verdict(status="deceptive", functional_status="correct"), verdict("level1/2_B")]
     levels = {"level1/1_A": 1, "level1/2_B": 1}
     robust, plain = count([rows], levels)
     assert robust.robust
-    assert robust.metrics["exec"].value == 0.5
-    assert plain.metrics["exec"].value == 1.0
+    assert value(robust) == 0.5
+    assert value(plain) == 1.0
     assert (robust.statuses, plain.statuses) == ({"deceptive": 1, "correct": 1}, {"correct": 2})
 
 
 def test_cpu_has_no_speed():
     (robust, _) = count([[verdict(backend="cpu")]], {"level1/1_A": 1})
-    assert robust.metrics["exec"].value == 1.0
+    assert value(robust) == 1.0
     assert robust.metrics["fast1"] is None
 
 
@@ -164,11 +172,14 @@ def test_stage_writes_what_it_counts(tmp_path):
         verdicts=(str(tmp_path / "v.jsonl"),), problems=problems(tmp_path / "p.jsonl", names), out=str(out)
     )
     result = score(config)
-    assert result.level(1).metrics["exec"].value == 1.0
-    assert result.level(2).metrics["exec"].value == 0.0
+    assert value(result.level(1)) == 1.0
+    assert value(result.level(2)) == 0.0
     assert result.failures == {"correct/correct": 1, "execution failure/compile_error": 1}
     assert (tmp_path / "score.json.manifest.json").is_file()
-    assert [level.robust for level in (result.level(1), result.level(1, robust=False))] == [True, False]
+    robust, plain = result.level(1), result.level(1, robust=False)
+    assert robust is not None
+    assert plain is not None
+    assert (robust.robust, plain.robust) == (True, False)
 
 
 def test_the_command_prints_a_line_for_each_level_with_the_robust_check(tmp_path, capsys):
@@ -231,13 +242,14 @@ def test_gather_refuses_a_verdict_given_twice(tmp_path):
 
 
 def test_no_answer_counts_twice(tmp_path):
-    problems(tmp_path / "problems.jsonl", ["level1/1_A"])
+    asked = problems(tmp_path / "problems.jsonl", ["level1/1_A"])
     write_jsonl(tmp_path / "one.jsonl", [verdict()])
     write_jsonl(tmp_path / "twice.jsonl", [verdict(), verdict()])
-    settings = {"problems": str(tmp_path / "problems.jsonl"), "out": str(tmp_path / "score.json")}
+    out = str(tmp_path / "score.json")
     for names, sentence in ((["one", "one"], "is named twice"), (["twice"], "two verdicts of level1/1_A, sample 0")):
+        files = tuple(str(tmp_path / f"{name}.jsonl") for name in names)
         with pytest.raises(DiceError, match=sentence):
-            score(ScoreConfig(verdicts=tuple(str(tmp_path / f"{name}.jsonl") for name in names), **settings))
+            score(ScoreConfig(verdicts=files, problems=asked, out=out))
 
 
 def test_pass_at_k_by_hand():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -35,6 +36,7 @@ def builder(build_folder: Path) -> Builder:
 def test_a_source_is_built_fast_and_loaded(builder: Builder, asked: list[Any]) -> None:
     with fast_builds(lambda: builder):
         module = stock.load_inline("doubling", SOURCE, functions=["doubled"])
+    assert isinstance(module, ModuleType)
     assert module.doubled(torch.tensor([3.0])).tolist() == [6.0]
     assert module.__name__ == "doubling"
     assert asked == []
@@ -44,7 +46,7 @@ def test_what_the_fast_routes_refuse_is_stocks(builder: Builder, asked: list[Any
     with fast_builds(lambda: builder):
         assert stock.load_inline("broken", "int f( {", functions=["f"]) == "stock"
         assert stock.load_inline("flagged", SOURCE, extra_cflags=["-fplugin=mine.so"]) == "stock"
-        assert stock.load_inline(3) == "stock"  # arguments that PyTorch refuses itself
+        assert stock.load_inline(3) == "stock"  # pyright: ignore[reportCallIssue] - PyTorch refuses it itself
         assert stock.load("absent", ["/nowhere/x.cpp"]) == "stock"
         assert stock.load("program", [__file__], is_python_module=False, is_standalone=True) == "stock"
     assert [name for _, name in asked] == ["broken", "flagged", 3, "absent", "program"]

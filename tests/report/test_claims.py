@@ -15,6 +15,7 @@ from verdicts import verdict
 from dice.cli import main
 from dice.config import to_spec
 from dice.errors import DiceError
+from dice.evaluation.score import Metric
 from dice.jsonl import write_jsonl
 from dice.kernels.records.verdict import Speedup
 from dice.report.claims import (
@@ -62,8 +63,10 @@ def test_the_interval_holds_the_true_effect(seeds):
 
 def test_models_that_do_not_differ_seldom_show_anything():
     rng = np.random.default_rng(7)
-    found = [verdict_of(*effect_of_rates(*([row] for row in study(rng, [(0.1, 0.1), (0.5, 0.5)], 1)), FEW)[1:])
-             for _ in range(300)]  # fmt: skip
+    found = []
+    for _ in range(300):
+        one, other = study(rng, [(0.1, 0.1), (0.5, 0.5)], 1)
+        found.append(verdict_of(*effect_of_rates([one], [other], FEW)[1:]))
     assert found.count("shown") / 300 < 0.05
     assert found.count("contradicted") / 300 < 0.05
 
@@ -281,7 +284,8 @@ def test_samples_of_a_seed_are_no_seeds_and_speed_is_counted_where_it_was_measur
         rows = [one(name, sample, 1.5 + max(seed, sample)) for sample in (0, 1) for name in ("level1/b", "level1/a")]
         write_jsonl(tmp_path / f"{seed}.jsonl", [one("level1/c", 0, 9.0, protocol="strict"), *rows])
     row = ClaimRow(name="x", verdicts=tuple(str(tmp_path / f"{seed}.jsonl") for seed in (0, 1)))
-    for metric, hits in (("exec", [1, 1]), ("fast1", [1, 1]), ("fast2", [0.5, 1])):
+    shares: dict[Metric, list[float]] = {"exec": [1, 1], "fast1": [1, 1], "fast2": [0.5, 1]}
+    for metric, hits in shares.items():
         asked, found = answers(row, metric, "paper")
         assert asked == ["level1/a", "level1/b"]
         assert found.tolist() == [[hit, hit] for hit in hits]

@@ -40,8 +40,8 @@ class Page(HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attrs):
-        self.links += [value for name, value in attrs if name == "href" and tag == "a"]
-        self.sources += [value for name, value in attrs if name in ("src", "href") and tag != "a"]
+        self.links += [str(value) for name, value in attrs if name == "href" and tag == "a"]
+        self.sources += [str(value) for name, value in attrs if name in ("src", "href") and tag != "a"]
         if tag not in ("meta", "link", "input"):
             self.open.append(tag)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 
 import pytest
+from matplotlib.patches import Rectangle
 from scored import table
 
 from dice.jsonl import write_jsonl
@@ -65,7 +66,10 @@ def test_a_gain_stands_above_the_name_of_its_model():
     axis = draw(FigureConfig(number=5, title="F", kind="sft_gain", scale="tiny", out="f.csv"), rows).axes[0]
     ticks = [label.get_text() for label in axis.get_xticklabels()]
     assert ticks == ["S\n1.7B", "S\n8B"]
-    found = {bar.get_height(): ticks[round(bar.get_x() + bar.get_width() / 2)] for bar in axis.patches}
+    found = {}
+    for bar in axis.patches:
+        assert isinstance(bar, Rectangle)
+        found[bar.get_height()] = ticks[round(bar.get_x() + bar.get_width() / 2)]
     assert found == {1.0: "S\n1.7B", 3.0: "S\n8B", 2.0: "S\n8B"}
 
 
@@ -73,6 +77,7 @@ def test_a_gain_stands_above_the_name_of_its_model():
 def test_answers_without_an_order_are_a_note(place, rows):
     """A server, and a model that writes from left to right, give no order."""
     write_jsonl(place / "answers.jsonl", rows)
-    given = {"generations": str(place / "answers.jsonl"), "out": str(place / "f.csv")}
-    found = make_figure(FigureConfig(number=2, title="F", kind="decoding_order", scale="tiny", **given))
+    answers, out = str(place / "answers.jsonl"), str(place / "f.csv")
+    config = FigureConfig(number=2, title="F", kind="decoding_order", scale="tiny", generations=answers, out=out)
+    found = make_figure(config)
     assert [row["note"] for row in found] == ["no answer says in which order its tokens were fixed"]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
+import functools
 import math
 import random
 
 import pytest
 
 from dice.errors import DiceError
-from dice.evaluation.score import LevelScore, Rate, Score, rate
+from dice.evaluation.score import LevelScore, Metric, Rate, Score, rate
 from dice.report.check import CheckConfig, check, difference_interval, judge, power
 from dice.report.pairs import PairEvidence, compared, paired_interval
 
@@ -94,7 +96,11 @@ def test_rows_about_other_problems_are_refused():
 
 
 def scored(path, hits: list[int], fast: list[int] | None = None) -> str:
-    metrics = {"exec": answered(hits), "fast1": answered(fast) if fast else None, "fast2": None}
+    metrics: dict[Metric, Rate | None] = {
+        "exec": answered(hits),
+        "fast1": answered(fast) if fast else None,
+        "fast2": None,
+    }
     level = LevelScore(level=1, robust=True, metrics=metrics, statuses={})
     score = Score(backend="cpu", protocol="paper", seeds=1, problems=len(hits), levels=[level], failures={}, gpus=[])
     path.write_text(score.model_dump_json())
@@ -103,22 +109,22 @@ def scored(path, hits: list[int], fast: list[int] | None = None) -> str:
 
 def test_check_writes_who_is_better_on_which_problems(tmp_path):
     better = [1] * 30 + [0] * 10
-    pair = {"table": "table6", "row": "8B-dice", "against": "8B-sft", "score": scored(tmp_path / "dice.json", better)}
+    mine = scored(tmp_path / "dice.json", better)
+    pair = functools.partial(PairEvidence, table="table6", row="8B-dice", against="8B-sft", score=mine)
     weaker = scored(tmp_path / "sft.json", [0] * 12 + [1] * 18 + [0] * 9 + [1])
-    (told,) = compared(PairEvidence(**pair, score_against=weaker))
+    (told,) = compared(pair(score_against=weaker))
     assert (told["measured"], told["measured_against"], told["difference"]) == ("75.0", "47.5", "27.5")
     assert (told["problems"], told["better_on"], told["worse_on"], told["result"]) == ("40", "12", "1", "better")
     assert float(told["low"]) > 0
-    turned = pair | {"row": "8B-sft", "against": "8B-dice", "score": weaker, "score_against": pair["score"]}
-    (worse,) = compared(PairEvidence(**turned))
+    (worse,) = compared(pair(row="8B-sft", against="8B-dice", score=weaker, score_against=mine))
     assert (worse["difference"], worse["result"]) == ("-27.5", "worse")
     timed = scored(tmp_path / "timed.json", better, fast=better)
-    assert [line["metric"] for line in compared(PairEvidence(**pair, score_against=timed))] == ["exec"]
+    assert [line["metric"] for line in compared(pair(score_against=timed))] == ["exec"]
     same = scored(tmp_path / "same.json", better[::-1])
     (tmp_path / "table6.csv").write_text("row,l1_exec,l1_exec_reported,status,scale,reason\nx,,1.0,reported,tiny,\n")
     config = CheckConfig(
         tables=(str(tmp_path / "table6.csv"),),
-        pairs=tuple(PairEvidence(**pair, score_against=other) for other in (weaker, same)),
+        pairs=tuple(pair(score_against=other) for other in (weaker, same)),
         out=str(tmp_path / "check.csv"),
     )  # fmt: skip
     check(config)
@@ -175,14 +181,14 @@ def test_each_level_and_reading_is_compared_with_its_own(tmp_path):
     good, bad = [1] * 30 + [0] * 10, [0] * 30 + [1] * 10
     mine = write("mine.json", [level(1, True, good), level(1, False, bad), level(2, True, good), level(3, True, bad)])
     theirs = write("theirs.json", [level(1, True, bad), level(1, False, good), level(3, True, bad)])
-    names = {"table": "t", "row": "a", "against": "b", "score": mine, "score_against": theirs}
-    lines = compared(PairEvidence(**names))
+    pair = PairEvidence(table="t", row="a", against="b", score=mine, score_against=theirs)
+    lines = compared(pair)
     assert [(line["level"], line["metric"], line["result"]) for line in lines] == [
         ("1", "exec", "better"),
         ("3", "exec", "cannot be told"),
     ]
     assert (lines[1]["better_on"], lines[1]["worse_on"]) == ("0", "0")
-    (plain,) = compared(PairEvidence(**names, robust=False))
+    (plain,) = compared(dataclasses.replace(pair, robust=False))
     assert (plain["result"], plain["difference"], plain["better_on"], plain["worse_on"]) == (
         "worse",
         "-50.0",
@@ -191,4 +197,4 @@ def test_each_level_and_reading_is_compared_with_its_own(tmp_path):
     )
     other = write("other.json", [level(1, True, [1, 0])])
     with pytest.raises(DiceError, match="t, a against b: two rows that were asked different problems"):
-        compared(PairEvidence(**names | {"score_against": other}))
+        compared(dataclasses.replace(pair, score_against=other))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from dice.config import parse_config
 from dice.evaluation.generation import Generation
@@ -38,8 +39,9 @@ def number_of(body: dict) -> int:
 
 
 def spec(folder: Path, url: str | None, changes: dict | None = None, **server) -> dict:
-    values = {"prompts": "prompts.jsonl", "answers": "answers.jsonl", "out": "generations.jsonl"}
-    values = {name: str(folder / file) for name, file in values.items()} | {"max_new_tokens": 100}
+    files = {"prompts": "prompts.jsonl", "answers": "answers.jsonl", "out": "generations.jsonl"}
+    values: dict[str, Any] = {"max_new_tokens": 100}
+    values |= {name: str(folder / file) for name, file in files.items()}
     if url is not None:
         values["server"] = {"base_url": url, "model": "m-1", "key": VARIABLE} | server
     return values | (changes or {})

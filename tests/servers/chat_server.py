@@ -82,7 +82,7 @@ class ChatServer(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: ChatServer
+    server: ChatServer  # pyright: ignore[reportIncompatibleVariableOverride] - it is made by no other
 
     def do_GET(self) -> None:
         self._send(Reply(body={"object": "list", "data": [{"id": m, "object": "model"} for m in self.server.models]}))

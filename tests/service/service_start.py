@@ -118,8 +118,8 @@ def server(*options: str, env: dict[str, str] | None = None) -> Iterator[tuple[s
     """`dice serve` in a process of its own, on a free port; (process, URL) once it listens."""
     command = [sys.executable, "-m", "dice.cli", "serve", "--port", "0", "--backend", "cpu", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})})
+    assert process.stdout is not None
     try:
-        assert process.stdout is not None
         line = process.stdout.readline()
         found = re.search(r"http://[^\s:]+:\d+", line)
         assert found, f"{line}{process.stdout.read()}"

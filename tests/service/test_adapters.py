@@ -8,6 +8,7 @@ import contextlib
 import functools
 import inspect
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from service_start import PROBLEMS, http, run, service, transport
@@ -143,7 +144,7 @@ def test_a_verdict_in_kernelgyms_words(status, functional, compiled, correct, de
         "runtime_ms": {"median": 1, "mean": 2, "std": 0, "n": 1},
         "reference_ms": {"median": 3, "mean": 4, "std": 0, "n": 1},
     }
-    speed = {"speedup": {"median": 2.0, "ci_low": None, "ci_high": None}} | times
+    speed: dict[str, Any] = {"speedup": {"median": 2.0, "ci_low": None, "ci_high": None}} | times
     found = result("t", verdict(status=status, functional_status=functional, launches={"a": 2, "b": 1}, **speed))
     assert (found["compiled"], found["correctness"], found["decoy_kernel"]) == (compiled, correct, decoy)
     assert (found["kernel_runtime"], found["reference_runtime"], found["speedup"]) == (2, 4, 2.0)
@@ -188,7 +189,7 @@ def test_trls_own_trainer(tmp_path, monkeypatch):
 def test_verifiers(tmp_path, monkeypatch):
     """Its own way from the task set to the reward, where it is installed."""
     vf = pytest.importorskip("verifiers.v1")
-    from verifiers.v1.utils.loaders import _plugin_class
+    from verifiers.v1.utils.loaders import _plugin_class  # pyright: ignore[reportMissingImports]
 
     from dice.service.adapters import verifiers
 

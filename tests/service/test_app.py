@@ -227,7 +227,9 @@ def test_a_host_error_is_tried_again_told_and_never_kept(tmp_path, monkeypatch):
 
             async def status(code):
                 [job] = dispatcher.submit("ann", submission(code))
-                return (await ended(dispatcher, [job.id]))[job.id][0].status
+                verdicts = (await ended(dispatcher, [job.id]))[job.id]
+                assert verdicts is not None
+                return verdicts[0].status
 
             assert await status("host_error once") == "correct"
             assert await status("die once") == "correct"

@@ -38,6 +38,12 @@ async def client(dispatcher, *faults, **settings):
         yield made
 
 
+def way_of(asked: AsyncClient) -> Faulty:
+    way = asked._http._transport
+    assert isinstance(way, Faulty)
+    return way
+
+
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     """Pauses of the client take no time here."""
@@ -101,7 +107,7 @@ def test_what_is_refused_is_not_tried_again(tmp_path):
         async with service(tmp_path) as dispatcher, client(dispatcher) as asked:
             with pytest.raises(DiceError, match="422: problem 'x' is not one of this service"):
                 await asked.verify(candidate("a", "x"))
-            assert asked._http._transport.requests == 1
+            assert way_of(asked).requests == 1
 
     run(test)
 
@@ -152,7 +158,7 @@ def test_a_broken_service_ends_all_that_wait(tmp_path):
             jobs = [asyncio.create_task(asked.verify(candidate(code))) for code in "ab"]
             while len(asked._watched) < 2:
                 await asyncio.sleep(0)
-            asked._http._transport.faults = [httpx2.ReadError("cut off")] * 9
+            way_of(asked).faults[:] = [httpx2.ReadError("cut off")] * 9
             for id in list(dispatcher.journal.open):
                 dispatcher.cancel("testclient", id)
                 dispatcher._wake(id)

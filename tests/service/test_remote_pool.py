@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+from collections.abc import Generator
+from typing import cast
 
 import pytest
 from service_start import scripted_pool
@@ -12,6 +14,7 @@ from service_start import scripted_pool
 from dice.decoding.decoder import Completion, Request, Trace
 from dice.errors import DiceError
 from dice.kernels.api import Feed, Job, Judging
+from dice.kernels.records.verdict import Verdict
 from dice.service.journal import job_journal
 from dice.service.remote_pool import RemotePool
 from dice.service.settings import ServeConfig
@@ -51,14 +54,18 @@ def test_rewards_of_a_step(url, tmp_path):
     codes = ["right", "wrong", "right", "host_error once", "host_error always", None]
     answers = [answer(code, number) for number, code in enumerate(codes)]
     with Verifier(config, most_jobs=8) as verifier:
-        for _ in range(2):  # a run has many steps, and one pool
+
+        def step() -> int:
             pending = verifier.begin()
             for one in answers:
                 pending.submit(one)
             assert pending.finish()
             assert [reward_of(one.verdict, config) for one in answers] == [1, 0, 1, 1, None, None]
             assert answers[4].status == "host_error"
-        assert pending.host_errors == 2
+            return pending.host_errors
+
+        step()  # a run has many steps, and one pool
+        assert step() == 2
     assert len(list(tmp_path.glob("right.*"))) == 1  # the second step's answers were known
 
 
@@ -93,7 +100,8 @@ def test_what_the_service_refuses_ends_the_stream(url):
     with RemotePool(url, "cpu", JUDGING, RewardConfig().limits) as pool:
         feed = Feed()
         feed.put(Job(problem_id="p", problem_code="\ud800", sample=7, code="right"))
-        with pytest.raises(DiceError), contextlib.closing(pool.stream(feed)) as stream:
+        found = cast(Generator[list[Verdict], None, None], pool.stream(feed))
+        with pytest.raises(DiceError), contextlib.closing(found) as stream:
             next(stream)
         feed = Feed()
         feed.put(Job(problem_id="q", problem_code="class Model", sample=7, code="right"))

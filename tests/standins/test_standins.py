@@ -134,7 +134,7 @@ def test_answers_are_programs_and_differ(place):
     )
     prompt = tuple(tokenizer.encode("<|im_start|>user\nimport torch<|im_end|>\n"))
     texts = [tokenizer.decode(found.ids) for found in decoder.run([Request(prompt, 8, seed) for seed in range(8)])]
-    programs = {extract_code(text).code for text in texts} - {None}
+    programs = {code for text in texts if (code := extract_code(text).code) is not None}
     assert len(programs) > 2
     assert all("class ModelNew" in program for program in programs)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 import pytest
 import torch
@@ -187,21 +189,23 @@ class Given:
         return self.forced
 
 
+def drawn(given: Given, **how: Any) -> Noise:
+    return draw_noise(make_pack(((1, 3),)), cast(np.random.Generator, given), **how)
+
+
 @pytest.mark.parametrize(
     ("level", "epsilon", "p"), [(0.0, 1e-3, 1e-3), (0.0, 0.1, 0.1), (0.5, 0.1, 0.55), (1.0, 0.1, 1)]
 )
 def test_epsilon_keeps_the_probability_of_a_mask_above_zero(level, epsilon, p):
     """p = (1 - eps) t + eps by hand; a token is masked where its number lies below p."""
-    noise = draw_noise(make_pack(((1, 3),)), Given(level, [[0.0, p - 1e-6, p + 1e-6, 0.0]]), epsilon=epsilon)
+    noise = drawn(Given(level, [[0.0, p - 1e-6, p + 1e-6, 0.0]]), epsilon=epsilon)
     assert noise.probability == pytest.approx(p)
     assert noise.masked.tolist() == [False, True, False, True]
     if epsilon == 1e-3:
-        assert draw_noise(make_pack(((1, 3),)), Given(level, [[0.0] * 4])).probability == pytest.approx(
-            p
-        )  # the default
+        assert drawn(Given(level, [[0.0] * 4])).probability == pytest.approx(p)  # the default
     blocks = Given(level, [[level], [0.0] * 4])
-    blocks.random = lambda size: np.array(blocks.draws.pop(0))
-    assert draw_noise(make_pack(((1, 3),)), blocks, per="block", epsilon=epsilon).probability == pytest.approx(p)
+    blocks.random = lambda size=None: np.array(blocks.draws.pop(0))
+    assert drawn(blocks, per="block", epsilon=epsilon).probability == pytest.approx(p)
 
 
 EMPTY = [0.0, 0.9, 0.9, 0.9]
@@ -210,14 +214,14 @@ EMPTY = [0.0, 0.9, 0.9, 0.9]
 
 @pytest.mark.parametrize("empty", [0, 1, 9])
 def test_a_draw_that_masks_nothing_is_repeated_at_the_same_level(empty):
-    noise = draw_noise(make_pack(((1, 3),)), Given(0.5, [*[EMPTY] * empty, [0.9, 0.9, 0.1, 0.9]]))
+    noise = drawn(Given(0.5, [*[EMPTY] * empty, [0.9, 0.9, 0.1, 0.9]]))
     assert noise.masked.tolist() == [False, False, True, False]
     assert noise.probability == pytest.approx(0.5005)
 
 
 def test_after_ten_empty_draws_one_token_is_masked():
     draws = [EMPTY] * 11
-    noise = draw_noise(make_pack(((1, 3),)), Given(0.5, draws, forced=3))
+    noise = drawn(Given(0.5, draws, forced=3))
     assert noise.masked.tolist() == [False, False, False, True]
     assert len(draws) == 1
 

@@ -34,6 +34,7 @@ def test_the_tiny_scale_trains_from_scratch_what_is_embedded():
     assert recipe(tiny, "8B-base") == {name: embedded[name] for name in recipe(tiny, "8B-base")}
     script = (BASE / "train.sh").read_text()
     default = re.search(r"PAIRS:-(\d+)", script)
+    assert default is not None
     corpus = to_spec(load_config(SynthConfig, BASE / "tiny-corpus.yaml", [], {"out": "x", "n": int(default[1])}))
     assert corpus == to_spec(parse_config(SynthConfig, tiny.synth_spec("corpus") | {"out": "x"}, "corpus"))
     tokenizer = tiny.tokenizer_spec("corpus")
@@ -56,6 +57,7 @@ def test_the_embedded_bases_were_trained_by_this_recipe_on_the_same_pairs():
     tiny, manifests = plan("tiny"), []
     for name, unit in (("tiny", "8B-base"), ("tiny-ar", "8B-qwen3")):
         manifest = read_manifest(BASE / name)
+        assert manifest is not None
         wanted = recipe(tiny, unit)
         assert {key: manifest.spec[key] for key in wanted if key in manifest.spec} == wanted | {"tensorboard": False}
         manifests.append(manifest)

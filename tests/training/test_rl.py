@@ -44,6 +44,8 @@ def test_two_steps_with_real_kernels_and_a_pause_between(start, build_folder, tm
     rows = list(read_history(one, RlRow))
     assert [(row.phase, row.samples, row.problems) for row in rows] == [("infilling", 12, 2), ("end_to_end", 12, 2)]
     for row in rows:
+        assert row.reward is not None
+        assert row.mismatch is not None
         assert 0 < row.reward < 1
         assert row.statuses["correct"] > 0
         assert row.left_out == row.host_errors == 0

@@ -6,6 +6,7 @@ import pytest
 from rl_handlers import verdict
 
 from dice.decoding.decoder import Completion, Request, Trace
+from dice.decoding.requests import FinishReason
 from dice.kernels.records.job import Job
 from dice.kernels.records.verdict import Finding
 from dice.training.rl_data import Candidate, RlProblem
@@ -20,7 +21,7 @@ LONG = {"ids": (7, 7, 7, 7, 7, 5), "log_p": -1.0, "forwards": 3}
 
 def answer(
     problem: str, code: str | None, status: str | None, reward: float | None, *,
-    ids=(7, 5), log_p=-0.5, forwards=1, finish="stop", left_middle=False, findings=(), sample=0,
+    ids=(7, 5), log_p=-0.5, forwards=1, finish: FinishReason = "stop", left_middle=False, findings=(), sample=0,
 ) -> Answer:  # fmt: skip
     """One answer; `findings`: (name, fatal) of each."""
     log_ps = (log_p,) * len(ids)

@@ -80,6 +80,7 @@ def test_an_update_raises_what_was_better_and_the_ratio_starts_at_1():
     with torch.no_grad():
         after = updater.objective.log_probs(batch.rows)
     assert float(((after - before) * batch.advantage).sum()) > 0
+    assert report.mismatch is not None
     assert report.mismatch < 1e-4  # the sampler's own log-probabilities are those of the trainer
     assert report.targets == sum(one.answer for one in trajectories)
     assert report.kl == pytest.approx(0, abs=1e-6)
@@ -139,6 +140,7 @@ def test_16_bit_weights_lose_small_changes():
     """A change of 1e-6 on a weight of 0.02 is lost: bfloat16 keeps about three digits."""
     updater = updater_of(config_of({"weights_16bit": True}))
     engine = updater.engine
+    assert isinstance(engine, LocalEngine)
     engine.round_masters(torch.bfloat16)
     before = [p.detach().clone() for p in updater.objective.model.parameters()]
     with torch.no_grad():
@@ -280,7 +282,7 @@ def test_the_gradient_norm_is_the_mean_of_the_updates():
     both = updater_of(config, copy.deepcopy(model)).update(trajectories, 1)
     once = dataclasses.replace(config, objective=dataclasses.replace(config.objective, updates_per_step=1))
     norms = [
-        updater_of(once, copy.deepcopy(model)).update(part, 1).grad_norm
+        updater_of(once, copy.deepcopy(model)).update(part, 1).grad_norm or 0.0
         for part in (trajectories[:2], trajectories[2:])
     ]
     assert both.grad_norm == pytest.approx(sum(norms) / 2, rel=1e-4)
@@ -318,6 +320,7 @@ def test_recomputed_log_probs_are_those_of_the_steps_first_weights(how):
     updater.step_start = updater.objective.model
     report = updater.update(trajectories, 1)
     assert report.mismatch == pytest.approx(0, abs=1e-5)
+    assert report.kl is not None
     assert report.kl > 1e-5
     assert updater_of(config_of(), copy.deepcopy(drawn)).update(trajectories, 1).mismatch == pytest.approx(3, abs=1e-3)
 
@@ -357,17 +360,17 @@ class TellsLast(LocalEngine):
         self.told[-1].append(last)
         return super().backward(rows, normaliser, last)
 
-    def step(self, rate):
+    def step(self, learning_rate):
         self.told.append([])
-        return super().step(rate)
+        return super().step(learning_rate)
 
 
 def test_the_engine_is_told_the_last_micro_batch_of_each_update():
     config = config_of(updates_per_step=2, micro_batch_rows=1)
     updater = updater_of(config)
-    updater.engine = TellsLast(updater.objective, config.optimizer)
+    updater.engine = engine = TellsLast(updater.objective, config.optimizer)
     updater.update([of_steps(3, [1, 1, 2, 2], 4)] * 5, 1)
-    assert updater.engine.told == [[False, False, True], [False, True], []]
+    assert engine.told == [[False, False, True], [False, True], []]
 
 
 def test_a_step_without_answers_updates_nothing():

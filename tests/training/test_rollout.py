@@ -132,6 +132,7 @@ def test_whole_file_infilling_enforces_nothing():
     released = RlProblem("double", pair.pytorch_code, (1,), 1)
     cheat = pair.cuda_code.replace("return module.run(x)", "return x * 2")
     found = released.candidate(f"```python\n{cheat}\n```")
+    assert found.code is not None
     assert "return x * 2" in found.code
 
 

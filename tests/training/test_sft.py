@@ -70,6 +70,7 @@ def test_learns_and_answers(data, tmp_path, objective, capsys):
     assert [row.sample for row in rows] == [0, 1]
     assert rows[0].text == rows[1].text  # greedy
     assert rows[0].finish_reason == "stop"
+    assert rows[0].code is not None
     assert "class ModelNew" in rows[0].code
     assert rows[0].n_tokens == len(rows[0].order)
     assert "2 answers written" in capsys.readouterr().out

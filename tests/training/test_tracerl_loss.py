@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -29,7 +30,16 @@ MASK = 96
 VOCABULARY = 97
 
 
-def decode(model, *, block_size=4, strategy="dynamic", threshold=0.12, prompts=(3, 8, 13), new=18, stops=(5,)):
+def decode(
+    model,
+    *,
+    block_size=4,
+    strategy: Literal["static", "dynamic"] = "dynamic",
+    threshold=0.12,
+    prompts=(3, 8, 13),
+    new=18,
+    stops=(5,),
+):
     config = BlockDiffusionConfig(
         strategy=strategy,
         block_size=block_size,
@@ -199,7 +209,9 @@ def test_what_a_step_is_divided_by():
 
     def made(prompt: int, step_map: list[int], answer: int) -> Trajectory:
         n = len(step_map)
-        return Trajectory(np.zeros(prompt), np.zeros(n), np.array(step_map), np.zeros(n, np.float32), answer, 0.0)
+        return Trajectory(
+            np.zeros(prompt, np.int64), np.zeros(n, np.int64), np.array(step_map), np.zeros(n, np.float32), answer, 0.0
+        )
 
     two = [made(2, [1, 2, 3, 3, 4, 5], 5), made(4, [1, 1, 1, 1], 4)]
     assert step_normaliser(two, "tokens", 4, "position") == 5 + 4

@@ -171,5 +171,7 @@ def test_without_a_geometry_the_weights_alone_count(tmp_path):
 )
 def test_a_benchmark_whose_problems_are_not_counted_takes_what_one_problem_takes(suite):
     memory = decoding_memory(plan("released", suite=suite), "hub-DICE-8B")
-    assert memory.gib > weight_bytes(geometry(released(), "hub-DICE-8B"), 2) / GIB
+    config = geometry(released(), "hub-DICE-8B")
+    assert config is not None
+    assert memory.gib > weight_bytes(config, 2) / GIB
     assert not memory.weights_alone

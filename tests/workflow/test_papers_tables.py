@@ -82,6 +82,7 @@ def test_each_row_rests_on_what_the_paper_says_of_it():
         assert [row.row for row in rows] == list(papers)
         assert not {row.row for row in registry.tables[number].rows if row.added} & set(papers)
         for row in rows:
+            assert row.model is not None
             paper, entry = papers[row.row], registry.models[row.model]
             assert row.robust == (paper.get("robust_check") != "no")
             if "max_new_tokens" in paper:
@@ -182,7 +183,9 @@ def test_greedy_answers_are_made_once_whatever_the_seeds(scale):
             "dream": DreamConfig,
             "window": WindowConfig,
         }
-        sampler = FAMILIES[one.family(unit)].sampler
+        family = one.family(unit)
+        assert family in FAMILIES
+        sampler = FAMILIES[family].sampler
         if sampler in decodings:
             greedy = parse_config(decodings[sampler], spec.get(sampler, {}), "test").sampling.greedy
         elif "Deepseek" in unit:

@@ -173,7 +173,7 @@ def test_each_key_is_exercised(scale):
         if is_size(path) or ".".join(map(str, path)) in STOOD_FOR:
             continue
         changed = copy.deepcopy(values)
-        place = changed
+        place: Any = changed
         for key in path[:-1]:
             place = place[key]
         assert place[path[-1]] == value, path

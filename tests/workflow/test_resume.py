@@ -62,11 +62,11 @@ def test_what_a_job_starts_holds_its_share(tmp_path, name):
     job.stdin.write(b"x")
     job.stdin.flush()
     job.stdout.read(1)
-    said = []
+    said, stdin = [], job.stdin
 
     def say(sentence):
         said.append(sentence)
-        job.stdin.close()
+        stdin.close()
 
     RunLock(tmp_path / name, say).begin()
     assert "its jobs are still running" in said[0]

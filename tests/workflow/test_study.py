@@ -396,6 +396,7 @@ def test_every_model_whose_weights_are_published_is_measured_at_released():
         assert (config.chat, config.prompts) == (
             ("prompts", released.prompts) if ours else ("checkpoint", released.messages)
         ), unit
+        assert entry.family in FAMILIES
         sampler = FAMILIES[entry.family].sampler
         unread = {"block_diffusion", "autoregressive", "llada", "dream", "window"} - {sampler}
         assert not unread & set(entry.decoding), "settings of another sampler would be silently ignored"

@@ -87,7 +87,8 @@ def load(root: Path, name: str):
         module = importlib.import_module("modeling_stable_diffcoder")
         from transformers import LlamaConfig
 
-        model = module.StableDiffcoderForCausalLM(LlamaConfig(**values, attn_implementation="eager"))
+        config = LlamaConfig(**values, attn_implementation="eager")  # pyright: ignore[reportCallIssue]
+        model = module.StableDiffcoderForCausalLM(config)
     elif name == "sdar":
         import transformers  # before the stand-ins: it looks for the packages that are there
 

@@ -134,6 +134,7 @@ def test_bindings_behave_as_pybind11s(cpu_builder: Builder) -> None:
     result = build(cpu_builder, CPP)
     assert result.status == "built", result.message
     ours = load_extension(result.path or "", "sample")
+    assert isinstance(ours, ModuleType)
     assert outcomes(ours) == recorded_outcomes()
     assert {name for name in dir(ours) if not name.startswith("_")} == set(CPP["functions"])
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from typing import Any
 
 import pytest
 from extension_requests import inline
 
 from dice.kernels.builder.flags import BuildFlags, read_flags, refusal, shell_words
 from dice.kernels.builder.harmful_flags import FlagRefused
+from dice.kernels.records.extension import ExtensionRequest
 from dice.kernels.source.lexer import SplitRefused
 
 
@@ -18,6 +20,11 @@ def for_main(*words: str) -> BuildFlags:
 
 def for_cuda(*words: str) -> BuildFlags:
     return read_flags(inline(cuda="int x;", extra_cuda_cflags=list(words)))
+
+
+def flagged(name: str, flag: str) -> ExtensionRequest:
+    arguments: dict[str, Any] = {name: [flag]}
+    return inline(cuda="int x;", **arguments)
 
 
 @pytest.mark.parametrize(
@@ -133,9 +140,9 @@ def test_without_debug_checks_assert_is_still_there() -> None:
     ],
 )
 def test_what_writes_reads_or_loads_elsewhere_is_forbidden(word: str) -> None:
-    for arguments in ({"extra_cflags": [word]}, {"cuda": "int x;", "extra_cuda_cflags": [f"-Xcompiler {word}"]}):
+    for request in (inline(extra_cflags=[word]), flagged("extra_cuda_cflags", f"-Xcompiler {word}")):
         with pytest.raises(FlagRefused):
-            read_flags(inline(**arguments))
+            read_flags(request)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +219,7 @@ def test_what_a_shell_acts_on_is_forbidden_everywhere(flag: str) -> None:
     with pytest.raises(FlagRefused):
         shell_words([flag])
     for name in ("extra_cflags", "extra_cuda_cflags", "extra_ldflags"):
-        found = refusal(inline(cuda="int x;", **{name: [flag]}))
+        found = refusal(flagged(name, flag))
         assert (found or [""])[0] == "refused_flag"
 
 
@@ -246,7 +253,7 @@ def test_a_shell_would_see_the_same_words() -> None:
     ],
 )
 def test_harmless_flags_that_are_not_understood_are_left_to_stock(name: str, word: str) -> None:
-    request = inline(cuda="int x;", **{name: [word]})
+    request = flagged(name, word)
     with pytest.raises(SplitRefused):
         read_flags(request)
     assert refusal(request) is None

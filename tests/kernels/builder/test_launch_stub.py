@@ -108,7 +108,7 @@ def object_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def stub(object_file: Path, tmp_path: Path) -> ctypes.CDLL:
     """A copy of its own, whose controls nobody has taken."""
-    return ctypes.CDLL(shutil.copy(object_file, tmp_path))
+    return ctypes.CDLL(str(shutil.copy(object_file, tmp_path)))
 
 
 @pytest.fixture

@@ -21,7 +21,9 @@ from waiting import PATIENCE_S
 
 from dice.errors import HarnessError
 from dice.kernels.builder.cache import BuildCache
+from dice.kernels.builder.resource_usage import Multiprocessor
 from dice.kernels.grader.executor import Executor, Prebuilder
+from dice.kernels.records.explanation import KernelUse
 from dice.kernels.records.extension import BuildResult, ExtensionRequest
 from dice.kernels.records.job import Judging
 from dice.kernels.records.verdict import Verdict
@@ -147,6 +149,9 @@ class TinyBuilder:
             cpu_seconds=0.25,
         )
         return self.cache.put(key, result, target, {"libraries": [], "table": False, "module": request.name})
+
+    def kernel_uses(self, result: BuildResult, processor: Multiprocessor) -> list[KernelUse]:
+        return []
 
 
 @pytest.fixture

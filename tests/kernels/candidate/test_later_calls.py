@@ -26,6 +26,8 @@ def _program() -> Any:
 class Counting(torch.nn.Module):
     """Counts its calls in an attribute, in a buffer, and in two modules."""
 
+    seen: torch.Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.calls = 0

@@ -42,6 +42,7 @@ def test_what_is_computed_when_a_model_is_made_follows() -> None:
     def folded() -> torch.Tensor:
         norm, slope = nn.BatchNorm1d(4), nn.Linear(4, 4)
         nn.init.ones_(slope.bias)
+        assert norm.running_var is not None
         return (norm.weight * torch.rsqrt(norm.running_var) * slope.bias).detach()
 
     with moving(_ONES):

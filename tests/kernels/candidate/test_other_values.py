@@ -95,6 +95,11 @@ def test_a_constant_parameter_begins_with_other_values_in_the_block() -> None:
 
 def test_buffers_of_the_state_begin_with_other_values_in_the_block() -> None:
     class Packed(nn.Module):
+        zero: torch.Tensor
+        order: torch.Tensor
+        ticket: torch.Tensor
+        calls: torch.Tensor
+
         def __init__(self) -> None:
             super().__init__()
             self.register_buffer("zero", torch.zeros(64, dtype=torch.int32))

@@ -133,8 +133,9 @@ def test_multiplications_of_products(case: str) -> None:
     assert expected is None or sum(use.products for use in recorded.ops.values()) == expected
 
 
+query, key, value = torch.rand(3, 2, 4, 40, 8)
 LARGEST = {
-    "scores": (lambda: torch.nn.functional.scaled_dot_product_attention(*torch.rand(3, 2, 4, 40, 8)), 2 * 4 * 40 * 40),
+    "scores": (lambda: torch.nn.functional.scaled_dot_product_attention(query, key, value), 2 * 4 * 40 * 40),
     "columns": (lambda: torch.nn.functional.conv2d(image, torch.rand(4, 3, 2, 2)), 2 * 8 * 8 * 3 * 2 * 2),
     "columns of groups": (
         lambda: torch.nn.functional.conv2d(image, torch.rand(6, 1, 2, 2), groups=3),
@@ -191,7 +192,7 @@ def test_output_facts() -> None:
     assert clean.instance_attributes == []
 
     patched = x + 1
-    patched.__dict__["cpu"] = lambda: x
+    vars(patched)["cpu"] = lambda: x
     odd = output_facts([x.view(2, 2), (x + 1).as_subclass(Lazy), patched])
     assert odd.foreign_types == [f"{__name__}.Lazy"]
     assert odd.instance_attributes == ["cpu"]

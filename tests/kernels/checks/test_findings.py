@@ -20,6 +20,7 @@ from dice.kernels.records.evidence import (
     Access,
     Change,
     Clocks,
+    ExperimentOutcome,
     ExperimentResult,
     ExtensionUse,
     OpUse,
@@ -110,6 +111,9 @@ MOVED = {
 }
 NOISE = [1.0 if index in (3, 4, 20, 61) else 0.01 for index in range(64)]
 BUSY_FOR_A_MOMENT = [1.0 if 20 <= index < 25 else 0.01 for index in range(64)]
+
+
+LATER: list[tuple[ExperimentOutcome, ExperimentOutcome]] = [("stale", "right"), ("wrong", "error"), ("idle", "right")]
 
 
 @pytest.mark.parametrize(
@@ -272,7 +276,7 @@ BUSY_FOR_A_MOMENT = [1.0 if 20 <= index < 25 else 0.01 for index in range(64)]
                 {"experiments": [ExperimentResult(name="later", outcome=outcome, detail="after 1000 more calls")]},
                 {"experiments": [ExperimentResult(name="later", outcome=other)]},
             )
-            for outcome, other in (("stale", "right"), ("wrong", "error"), ("idle", "right"))
+            for outcome, other in LATER
         ),
         (
             "host_computation",

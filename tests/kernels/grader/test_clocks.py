@@ -22,7 +22,8 @@ class Asked:
         self.record = SimpleNamespace(phase=lambda _: contextlib.nullcontext())
         self.last = SimpleNamespace(inputs=[], forward_seed=0)
         self.inputs_change, self.weights_seed, self.ahead = False, 5, 0
-        self._late, self._outcome, self._ways = late, outcome, ways
+        self._late, self._ways = late, ways
+        self._outcome: ExperimentOutcome = outcome
 
     def make_model(self, _: int) -> None:
         """Nothing to make."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any, Literal
 
 import pytest
 
 from dice.kernels.page.page import Page, headline, make_page
 from dice.kernels.page.text import LEGEND, quantity, render
 from dice.kernels.records.explanation import Card, Explanation, KernelUse, Mismatch, Work
-from dice.kernels.records.verdict import ConditionResult, Finding, Host, Speedup, Status, Timing, Verdict
+from dice.kernels.records.verdict import ConditionResult, Finding, Host, Protocol, Speedup, Status, Timing, Verdict
 
 HOST = Host(gpu=None, driver=None, cuda=None, torch="2.9", cpu="a CPU", isolation=[])
 WORK = Work(bytes=4_000_000, flop=2_000_000_000)
@@ -91,13 +92,13 @@ def test_a_mismatch_is_drawn() -> None:
         ({"message": "CUDA error: an illegal memory access was encountered"}, "bounds"),
     ],
 )
-def test_hazards_are_told(fields: dict[str, object], words: str) -> None:
+def test_hazards_are_told(fields: dict[str, Any], words: str) -> None:
     (found,) = page(verdict("runtime_error", **fields)).hazards
     assert words in found
 
 
 def test_memory_that_was_not_written_is_a_hazard_and_a_text_that_looks_so_is_not() -> None:
-    def hazards(source: str) -> list[str]:
+    def hazards(source: Literal["static", "dynamic"]) -> list[str]:
         finding = Finding(
             name="unstable_output", rule="strict", source=source, evidence="differs", fatal={"paper": False}
         )
@@ -110,9 +111,9 @@ def test_memory_that_was_not_written_is_a_hazard_and_a_text_that_looks_so_is_not
 def test_no_race_is_claimed_only_where_one_was_looked_for() -> None:
     assert page(verdict()).hazards == []
     assert page(verdict(explanation=Explanation(work=WORK))).hazards == []
-    explained = {"explanation": Explanation(orders_tried=True)}
-    assert "no data race" in page(verdict(**explained)).hazards[0]
-    proven = page(verdict(notes=["data race in kernel k: proven"], **explained)).hazards
+    tried = Explanation(orders_tried=True)
+    assert "no data race" in page(verdict(explanation=tried)).hazards[0]
+    proven = page(verdict(notes=["data race in kernel k: proven"], explanation=tried)).hazards
     assert not any("no data race" in text for text in proven)
 
 
@@ -152,7 +153,7 @@ def test_a_race_is_named_and_its_outputs_are_drawn() -> None:
 
 
 def test_findings_have_their_line_and_their_weight() -> None:
-    fatal = {"paper": False, "strict": True}
+    fatal: dict[Protocol, bool] = {"paper": False, "strict": True}
     finding = Finding(
         name="identity_kernel", rule="strict", source="static", evidence="C++ line 3: int x = y;", fatal=fatal
     )
