@@ -36,12 +36,13 @@ def test_each_switch_on_the_page_is_a_setting():
     found = re.findall(r"`(rl|sft|generate|prompt)\.([a-z_0-9.]+)", PAGE)
     assert len(found) > 15
     for stage, path in found:
-        kind = CONFIGS[stage]
+        kind: type | None = CONFIGS[stage]
         for name in path.split("."):
+            assert kind is not None, f"{stage}.{path}"
             fields = {field.name: field for field in dataclasses.fields(kind)}
             assert name in fields, f"{stage}.{path}"
             default = fields[name].default
-            kind = type(default) if dataclasses.is_dataclass(default) and not isinstance(default, type) else kind
+            kind = type(default) if dataclasses.is_dataclass(default) and not isinstance(default, type) else None
 
 
 @pytest.mark.parametrize(
