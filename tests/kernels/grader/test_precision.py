@@ -105,3 +105,13 @@ def test_outputs_that_paper_takes_in_another_form(plain_executor: Executor, forw
     )
     assert found[0].functional_status == "correct"
     assert {each.name for verdict in found for each in verdict.deception} == {"no_custom_kernel"}
+
+
+@pytest.mark.parametrize("limit", [0.1, 0.5])
+def test_as_many_elements_as_the_values_say(plain_executor: Executor, limit: float) -> None:
+    """Finer inputs lie on the other side of a limit, and inputs in fp64 where fp32 has no such number."""
+    some = f"x[x > {limit}]"
+    found = plain_executor.verify(
+        job(program("ModelNew", "", some, inputs=INPUTS), program("Model", "", some, inputs=INPUTS))
+    )
+    assert [each.functional_status for each in found] == ["correct"] * len(found)

@@ -70,7 +70,7 @@ def _ask(
     with contextlib.suppress(CandidateRaised, DiceError):
         for _ in range(_FEWEST):
             called = pair(run)
-            if called is None:
+            if called is None or len(called[0].exact) != len(called[1].exact):  # as many elements as the values say
                 return
             followed = torch.cat([followed, _followed(*called).cpu()])
             if followed.any() or followed.numel() >= _FEWEST or not _may_tell(called[0]):
@@ -144,7 +144,8 @@ def _both(first: _Called | None, second: Callable[[], _Called | None]) -> tuple[
 
 
 def _called(run: CandidateRun, model: torch.nn.Module, inputs: list[Any], seed: int) -> _Called | None:
-    """None where the candidate's output is wrong or has no fp32."""
+    """None where the candidate's output is wrong or has no fp32, or the values say how many elements there are and fp64 says
+    something else."""
     run.send("inputs", inputs)
     device = run.place.device
     expected = run.reference.run(model, to_device(inputs, device), seed)
@@ -155,7 +156,8 @@ def _called(run: CandidateRun, model: torch.nn.Module, inputs: list[Any], seed: 
     chosen = _fp32(expected)
     if not chosen:
         return None
-    return _Called(*(_sample(each, chosen, device) for each in (expected, wide, actual)))
+    samples = [_sample(each, chosen, device) for each in (expected, wide, actual)]
+    return _Called(*samples) if len({*map(len, samples)}) == 1 else None
 
 
 def _fp32(outputs: Any) -> list[int]:
