@@ -9,6 +9,8 @@ from dice.kernels.checks.timing import timing_findings
 
 CANDIDATE = """
 from collections import Counter, defaultdict
+import time
+import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
@@ -49,6 +51,11 @@ class ModelNew(nn.Module):
         ("[0]", "verbose or not calls[0] > 9", "print(self.seconds)", True),
         ("[0]", "calls[0] == 9 or more()", "print(self.seconds)", True),
         ("[0]", "calls[0] == 9", "print(self.more)", True),
+        ("[0]", "calls[0] % 9 == 0", "torch.cuda.synchronize(); print(time.perf_counter() - self.begun)", False),
+        ("[0]", "calls[0] % 9 == 0", "print(time.perf_counter(self.more))", True),
+        ("[0]", "calls[0] % 9 == 0", "torch.cuda.empty_cache(); print('cleared')", True),
+        ("[torch.cuda.Stream()]", "calls[0] % 9 == 0", "torch.cuda.synchronize()", True),
+        ("[Thread(target=more)]", "calls[0] % 9 == 0", "torch.cuda.synchronize()", True),
     ],
 )
 def test_calls_counted_by_name(made: str, asked: str, said: str, found: bool) -> None:

@@ -23,6 +23,9 @@ _LISTENERS = words(
 _ASKED = words("shape size dim ndim numel dtype device __name__ __qualname__")
 _CONTAINERS = ("dict()", "Counter()", "collections.Counter()", "defaultdict(int)", "collections.defaultdict(int)")
 _SPELT = words("str tuple list")
+_CLOCKS = words("time.time time.perf_counter time.perf_counter_ns time.monotonic time.monotonic_ns time.time_ns")
+_ASIDE = re.compile(r"StreamCreate|StreamFromPool|cuda\.Stream|ExternalStream|[tT]hread\b|\basync\b|Future|ThreadPool")
+"""In the text of a candidate that may work beside the caller's stream: who waits decides what is there."""
 _HARMLESS = words("__init__ __name__ __main__")
 
 
@@ -38,10 +41,15 @@ def only_prints(source: PythonSource, branch: ast.AST) -> bool:
     return all(
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Call)
-        and _prints(source, statement.value.func)
+        and (_prints(source, statement.value.func) or _only_waits(source, statement.value))
         and all(_is_plain(source, part) for part in [*statement.value.args, *statement.value.keywords])
         for statement in branch.body
     )
+
+
+def _only_waits(source: PythonSource, call: ast.Call) -> bool:
+    """Whether it waits for the device, to say how long something took, where nothing runs beside the caller's stream."""
+    return source.dotted(call.func) == "torch.cuda.synchronize" and not any(map(_ASIDE.search, source.lines))
 
 
 _PLAIN = (
@@ -110,7 +118,8 @@ def _is_plain(source: PythonSource, part: ast.AST) -> bool:
             plain = not source.definitions(node.attr)
         elif isinstance(node, ast.Call):
             spelt = source.dotted(node.func) in _SPELT and all(isinstance(item, ast.Attribute) for item in node.args)
-            plain = spelt or (isinstance(node.func, ast.Attribute) and node.func.attr in _ASKED)
+            clock = source.dotted(node.func) in _CLOCKS and not node.args
+            plain = spelt or clock or (isinstance(node.func, ast.Attribute) and node.func.attr in _ASKED)
         else:
             plain = isinstance(node, _SPOKEN) or _is_item(source, node)
         if not plain:
