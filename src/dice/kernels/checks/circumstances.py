@@ -24,6 +24,7 @@ from dice.kernels.checks.numbers_read import numbers_read
 from dice.kernels.checks.per_process import per_process
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.self_checks import is_self_check
 from dice.kernels.checks.sensitive import STDLIB
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
@@ -131,12 +132,14 @@ def _choices_of_work(
         if reference is not None and next(_asked(reference, tells(reference)), None) is not None:
             continue
         for choice in _asked(source, tells(source)):
+            if is_self_check(source, choice.node):
+                continue
             done = work.ways(choice.outcomes)
             only_checks = _checks(source, choice.node) and not any(each.launches for each in done)
             if (len(done) > 1 and not only_checks) or work.name_both(choice.outcomes):
                 yield name, choice.node
     if reference is None or next(kept_ways(reference), None) is None:
-        yield from (("call_counting", node) for node in kept_ways(source))
+        yield from (("call_counting", node) for node in kept_ways(source) if not is_self_check(source, node))
 
     for name, tells in (("input_sniffing", _content), ("environment_sniffing", _address)):
         if reference is not None and next(_asked(reference, tells(reference)), None) is not None:

@@ -1,0 +1,135 @@
+"""Checks that a program makes of its own kernels at their first use: `if device in checked: return`, then a kernel and
+PyTorch on drawn numbers, and an error where they differ.
+
+Such a function is called for nothing that it gives back, is told no more than devices and shapes, and changes nothing but
+what says that it has run. So no output depends on what it does.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+from collections.abc import Iterator, Sequence, Set
+
+from dice.kernels.checks.extensions import extension_names
+from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.source.lexer import words
+from dice.python_scope import Function
+
+_TOLD = words("device dtype shape ndim")
+"""Attributes of a tensor that a check may be told."""
+_NOTED = words("add append")
+"""Methods by which a container is told that the check has run."""
+_RUNS_OTHER_CODE = words(
+    "eval exec compile globals locals vars setattr delattr getattr __import__ open input memoryview"
+)
+_STARTS_NOTHING = ("set()", "dict()", "list()", "{}", "[]", "False", "True")
+_HOLDS_MORE = (
+    ast.Lambda
+    | ast.Yield
+    | ast.YieldFrom
+    | ast.Await
+    | ast.ClassDef
+    | ast.Delete
+    | ast.Nonlocal
+    | ast.Import
+    | ast.ImportFrom
+)
+
+
+def is_self_check(source: PythonSource, node: ast.AST) -> bool:
+    """Whether a node stands in a function that can only check."""
+    around = next((above for above in source.ancestors(node) if isinstance(above, Function)), None)
+    return isinstance(around, ast.FunctionDef) and _only_checks(source, around)
+
+
+@functools.lru_cache(maxsize=64)
+def _only_checks(source: PythonSource, function: ast.FunctionDef) -> bool:
+    return (
+        not source.swallows_errors  # its error may be a choice
+        and isinstance(source.parent(function), ast.Module)
+        and _gives_nothing(source, function)
+        and _changes_nothing(source, function)
+    )
+
+
+def _gives_nothing(source: PythonSource, function: ast.FunctionDef) -> bool:
+    """Whether nobody uses what it returns, and it is told no more than devices and shapes."""
+    uses = [use for use in source.mentions(function.name) if use is not function]
+    calls = [above for use in uses if isinstance(above := source.parent(use), ast.Call) and above.func is use]
+    return (
+        bool(calls)
+        and len(calls) == len(uses)
+        and not function.decorator_list
+        and all(
+            isinstance(source.parent(call), ast.Expr)
+            and all(map(_is_told, [*call.args, *(k.value for k in call.keywords)]))
+            for call in calls
+        )
+    )
+
+
+def _is_told(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) or (
+        isinstance(value, ast.Attribute) and value.attr in _TOLD and isinstance(value.value, ast.Name)
+    )
+
+
+def _changes_nothing(source: PythonSource, function: ast.FunctionDef) -> bool:
+    """Whether it changes nothing but its own variables and what says that it has run."""
+    inside: Sequence[ast.AST] = [*ast.walk(function)]
+    shared = {name for node in inside if isinstance(node, ast.Global) for name in node.names}
+    stored = {node.id for node in inside if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    own = {node.arg for node in inside if isinstance(node, ast.arg)} | stored - shared
+    read = {node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    extensions = extension_names(source)
+    flags = {name for name in read | shared if name not in own and _says_that_it_has_run(source, name)}
+    known = own | flags | source.aliases.keys() | extensions | _plain_names() | _loggers(source, read)
+    return (
+        shared <= flags
+        and read <= known
+        and not any(isinstance(node, _HOLDS_MORE) or _is_stored_elsewhere(node) for node in inside)
+        and not any(isinstance(node, Function) for node in inside if node is not function)
+        and all(_is_harmless(source, call, inside, flags, extensions) for call in _calls(inside))
+    )
+
+
+def _calls(inside: Sequence[ast.AST]) -> Iterator[ast.Call]:
+    return (node for node in inside if isinstance(node, ast.Call))
+
+
+def _is_stored_elsewhere(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load)
+
+
+def _says_that_it_has_run(source: PythonSource, name: str) -> bool:
+    values = source.values(name)
+    return bool(values) and all(ast.unparse(value) in _STARTS_NOTHING for value in values)
+
+
+def _is_harmless(
+    source: PythonSource, call: ast.Call, inside: Sequence[ast.AST], flags: Set[str], extensions: Set[str]
+) -> bool:
+    """Of an extension: only what is called elsewhere, too, so that it runs what forward runs."""
+    if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
+        return True
+    owner, name = call.func.value.id, call.func.attr
+    if owner in extensions:
+        mine = {*inside}
+        return any(isinstance(source.parent(use), ast.Call) and use not in mine for use in source.mentions(name))
+    return owner not in flags or name in _NOTED
+
+
+def _plain_names() -> Set[str]:
+    return {*vars(builtins)} - _RUNS_OTHER_CODE
+
+
+def _loggers(source: PythonSource, names: Set[str]) -> Set[str]:
+    made = {name: source.values(name) for name in names}
+    return {
+        name
+        for name, values in made.items()
+        if values
+        and all(isinstance(each, ast.Call) and source.dotted(each.func) == "logging.getLogger" for each in values)
+    }
