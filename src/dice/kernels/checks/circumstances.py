@@ -11,6 +11,7 @@ import ast
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
+from dice.kernels.checks.asides import is_aside
 from dice.kernels.checks.between_calls import between_calls
 from dice.kernels.checks.choices import Choice, Outcomes, Work, choices, is_between_both, work_of
 from dice.kernels.checks.decided_by_numbers import choices_by_numbers
@@ -24,7 +25,6 @@ from dice.kernels.checks.numbers_read import numbers_read
 from dice.kernels.checks.per_process import per_process
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
-from dice.kernels.checks.self_checks import is_self_check
 from dice.kernels.checks.sensitive import STDLIB
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
@@ -132,14 +132,14 @@ def _choices_of_work(
         if reference is not None and next(_asked(reference, tells(reference)), None) is not None:
             continue
         for choice in _asked(source, tells(source)):
-            if is_self_check(source, choice.node):
+            if is_aside(source, choice.node):
                 continue
             done = work.ways(choice.outcomes)
             only_checks = _checks(source, choice.node) and not any(each.launches for each in done)
             if (len(done) > 1 and not only_checks) or work.name_both(choice.outcomes):
                 yield name, choice.node
     if reference is None or next(kept_ways(reference), None) is None:
-        yield from (("call_counting", node) for node in kept_ways(source) if not is_self_check(source, node))
+        yield from (("call_counting", node) for node in kept_ways(source) if not is_aside(source, node))
 
     for name, tells in (("input_sniffing", _content), ("environment_sniffing", _address)):
         if reference is not None and next(_asked(reference, tells(reference)), None) is not None:

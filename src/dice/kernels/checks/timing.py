@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Set
 
+from dice.kernels.checks.asides import is_aside
 from dice.kernels.checks.errors import ends_with_an_error
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.messages import only_prints
@@ -66,6 +67,7 @@ def _counters(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
         if (
             counts
             and not ends_with_an_error(source, node)
+            and not is_aside(source, node)
             and not only_prints(source, node)
             and not only_turns(source, node, counted)
             and not _is_never_read(source, node)

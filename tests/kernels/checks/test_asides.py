@@ -1,4 +1,4 @@
-"""A kernel that is compared with PyTorch at its first use, and what only looks like that."""
+"""Functions that forward calls aside, and what only looks like that."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import ast
 
 import pytest
 
+from dice.kernels.checks.asides import is_aside
 from dice.kernels.checks.circumstances import circumstance_findings
 from dice.kernels.checks.python_source import PythonSource
-from dice.kernels.checks.self_checks import is_self_check
+from dice.kernels.checks.timing import timing_findings
 
 CANDIDATE = """
 import logging
@@ -41,10 +42,10 @@ class ModelNew(nn.Module):
 
 
 def found(code: str) -> tuple[bool, list[str]]:
-    """Whether the first `if` stands in a self-check, and the findings."""
+    """Whether the first `if` stands in such a function, and the findings."""
     source = PythonSource(code)
     condition = next(node for node in ast.walk(source.tree) if isinstance(node, ast.If))
-    return is_self_check(source, condition), [item.name for item in circumstance_findings(source, None)]
+    return is_aside(source, condition), [item.name for item in circumstance_findings(source, None)]
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,10 @@ def test_a_check_is_no_choice(old: str, new: str) -> None:
         ("check(x.device)", "check(x.mean())"),
         ("    checked.add(device)\n", "    checked.add(device)\n    ModelNew.forward = F.relu\n"),
         ("    checked.add(device)\n", "    checked.add(device)\n    ext.turn(drawn)\n"),
+        ("    checked.add(device)\n", "    checked.add(device)\n    turn = ext.turn\n    turn(drawn)\n"),
+        ("    checked.add(device)\n", "    checked.add(device)\n    torch.cuda.set_stream(torch.cuda.Stream())\n"),
+        ("    checked.add(device)\n", "    checked.add(device)\n    slow = torch.set_num_threads\n    slow(1)\n"),
+        ("    checked.add(device)\n", "    checked.add(device)\n    nn.functional.__dict__.clear()\n"),
         ("    checked.add(device)\n", "    checked.add(device)\n    setattr(ModelNew, 'kind', F.relu)\n"),
         ("checked = set()", "checked = set([torch.device('cpu')])"),
         ("    checked.add(device)\n", "    checked.add(device)\n    global ext\n    ext = F\n"),
@@ -82,3 +87,46 @@ def test_what_may_change_an_output_is_a_choice(old: str, new: str) -> None:
     checks, names = found(CANDIDATE.replace(old, new))
     assert not checks
     assert "call_counting" in names
+
+
+LOGGED = """
+import itertools, os
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+ext = load_inline(name="e", cuda_sources="__global__ void relu_kernel(float* x) { x[0] = 0; }", functions=["relu"])
+calls = itertools.count(1)
+TOLD = os.environ.get("TOLD", "0") == "1"
+kept = [torch.zeros(1)]
+
+
+def trace(shape):
+    n = next(calls)
+    if TOLD and n % 50 == 0:
+        print(f"call {n}: {tuple(shape)}", flush=True)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        trace(x.shape)
+        return ext.relu(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counts"),
+    [
+        ("", "", False),
+        ('os.environ.get("TOLD", "0") == "1"', "False", False),
+        ("        print", "        kept.append(n); print", True),
+        ("        print", "        kept[0].zero_(); print", True),
+        ("        print", "        torch.add(kept[0], 1, out=kept[0]); print", True),
+        ("TOLD = os", "TOLD = kept or os", True),
+        ("        trace(x.shape)", "        if trace(x.shape): return x", True),
+    ],
+)
+def test_a_line_for_a_log_counts_no_calls(old: str, new: str, counts: bool) -> None:
+    assert old in LOGGED
+    names = [item.name for item in timing_findings(PythonSource(LOGGED.replace(old, new)))]
+    assert names == ["call_counting"] * counts

@@ -1,8 +1,7 @@
-"""Checks that a program makes of its own kernels at their first use: `if device in checked: return`, then a kernel and
-PyTorch on drawn numbers, and an error where they differ.
+"""Functions that forward calls aside: a check of the kernels at their first use, a line for a log. No output depends on them.
 
 Such a function is called for nothing that it gives back, is told no more than devices and shapes, and changes nothing but
-what says that it has run. So no output depends on what it does.
+what says that it has run.
 """
 
 from __future__ import annotations
@@ -18,13 +17,34 @@ from dice.kernels.source.lexer import words
 from dice.python_scope import Function
 
 _TOLD = words("device dtype shape ndim")
-"""Attributes of a tensor that a check may be told."""
+"""Attributes of a tensor that it may be told."""
 _NOTED = words("add append")
-"""Methods by which a container is told that the check has run."""
+"""Methods by which a container is told that it has run."""
 _RUNS_OTHER_CODE = words(
     "eval exec compile globals locals vars setattr delattr getattr __import__ open input memoryview"
 )
-_STARTS_NOTHING = ("set()", "dict()", "list()", "{}", "[]", "False", "True")
+_MODULES = words("torch numpy math time logging warnings itertools collections")
+"""Those that it may use."""
+_SETTERS = (
+    "set",
+    "use",
+    "_",
+    "register",
+    "enable",
+    "disable",
+    "load",
+    "out",
+    "jit",
+    "library",
+    "ops",
+    "utils",
+    "testing",
+)
+"""How names begin of what changes a setting, or leads to anything."""
+_STARTS = words("set() dict() list() {} [] False True 0 itertools.count() itertools.count(0) itertools.count(1)")
+"""What says whether it has run, or how often, at first."""
+_SETTINGS = words("os.getenv os.environ.get int float bool str")
+"""Functions that give a number or a text."""
 _HOLDS_MORE = (
     ast.Lambda
     | ast.Yield
@@ -38,14 +58,14 @@ _HOLDS_MORE = (
 )
 
 
-def is_self_check(source: PythonSource, node: ast.AST) -> bool:
-    """Whether a node stands in a function that can only check."""
+def is_aside(source: PythonSource, node: ast.AST) -> bool:
+    """Whether a node stands in such a function."""
     around = next((above for above in source.ancestors(node) if isinstance(above, Function)), None)
-    return isinstance(around, ast.FunctionDef) and _only_checks(source, around)
+    return isinstance(around, ast.FunctionDef) and _is_aside(source, around)
 
 
 @functools.lru_cache(maxsize=64)
-def _only_checks(source: PythonSource, function: ast.FunctionDef) -> bool:
+def _is_aside(source: PythonSource, function: ast.FunctionDef) -> bool:
     return (
         not source.swallows_errors  # its error may be a choice
         and isinstance(source.parent(function), ast.Module)
@@ -85,12 +105,14 @@ def _changes_nothing(source: PythonSource, function: ast.FunctionDef) -> bool:
     read = {node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     extensions = extension_names(source)
     flags = {name for name in read | shared if name not in own and _says_that_it_has_run(source, name)}
-    known = own | flags | source.aliases.keys() | extensions | _plain_names() | _loggers(source, read)
+    settings = {name for name in read if name not in own and _is_setting(source, name)}
+    known = own | flags | settings | source.aliases.keys() | extensions | _plain_names() | _loggers(source, read)
     return (
         shared <= flags
         and read <= known
         and not any(isinstance(node, _HOLDS_MORE) or _is_stored_elsewhere(node) for node in inside)
         and not any(isinstance(node, Function) for node in inside if node is not function)
+        and not any(_sets_something(source, node, extensions) for node in inside)
         and all(_is_harmless(source, call, inside, flags, extensions) for call in _calls(inside))
     )
 
@@ -105,20 +127,56 @@ def _is_stored_elsewhere(node: ast.AST) -> bool:
 
 def _says_that_it_has_run(source: PythonSource, name: str) -> bool:
     values = source.values(name)
-    return bool(values) and all(ast.unparse(value) in _STARTS_NOTHING for value in values)
+    return bool(values) and all(ast.unparse(value) in _STARTS for value in values)
+
+
+def _is_setting(source: PythonSource, name: str) -> bool:
+    """Whether a name only ever stands for numbers and texts of constants and of the environment."""
+    values = source.values(name)
+    return bool(values) and all(_is_plain(source, value) for value in values)
+
+
+def _is_plain(source: PythonSource, value: ast.expr) -> bool:
+    match value:
+        case ast.Compare(left=left, comparators=others):
+            parts = [left, *others]
+        case ast.BoolOp(values=parts) | ast.Call(args=parts, keywords=[]):
+            if isinstance(value, ast.Call) and source.dotted(value.func) not in _SETTINGS:
+                return False
+        case ast.UnaryOp(operand=operand):
+            parts = [operand]
+        case _:
+            return isinstance(value, ast.Constant)
+    return all(_is_plain(source, part) for part in parts)
 
 
 def _is_harmless(
     source: PythonSource, call: ast.Call, inside: Sequence[ast.AST], flags: Set[str], extensions: Set[str]
 ) -> bool:
     """Of an extension: only what is called elsewhere, too, so that it runs what forward runs."""
-    if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
-        return True
-    owner, name = call.func.value.id, call.func.attr
-    if owner in extensions:
-        mine = {*inside}
-        return any(isinstance(source.parent(use), ast.Call) and use not in mine for use in source.mentions(name))
-    return owner not in flags or name in _NOTED
+    if any(isinstance(part, ast.Name) and part.id in flags for part in call.args):
+        return source.dotted(call.func) in ("next", "len")
+    match call.func:
+        case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in extensions:
+            mine = {*inside}
+            return any(isinstance(source.parent(use), ast.Call) and use not in mine for use in source.mentions(name))
+        case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in flags:
+            return name in _NOTED
+    return True
+
+
+def _sets_something(source: PythonSource, node: ast.AST, extensions: Set[str]) -> bool:
+    """Whether it names what changes more than its caller sees: a setting, another module's state, an extension itself."""
+    if isinstance(node, ast.Attribute):
+        return node.attr.startswith(_SETTERS)
+    if not isinstance(node, ast.Name):
+        return False
+    if node.id in extensions:
+        above = source.parent(node)
+        called = source.parent(above) if above is not None else None
+        return not (isinstance(above, ast.Attribute) and isinstance(called, ast.Call) and called.func is above)
+    module, _, name = source.aliases.get(node.id, "").partition(".")
+    return bool(module) and (module not in _MODULES or name.rpartition(".")[2].startswith(_SETTERS))
 
 
 def _plain_names() -> Set[str]:
