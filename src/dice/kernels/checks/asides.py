@@ -12,6 +12,7 @@ import functools
 from collections.abc import Iterator, Sequence, Set
 
 from dice.kernels.checks.extensions import extension_names
+from dice.kernels.checks.messages import is_logger
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import words
 from dice.python_scope import Function
@@ -105,8 +106,9 @@ def _changes_nothing(source: PythonSource, function: ast.FunctionDef) -> bool:
     read = {node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     extensions = extension_names(source)
     flags = {name for name in read | shared if name not in own and _says_that_it_has_run(source, name)}
+    loggers = {name for name in read if is_logger(source, name)}
     settings = {name for name in read if name not in own and _is_setting(source, name)}
-    known = own | flags | settings | source.aliases.keys() | extensions | _plain_names() | _loggers(source, read)
+    known = own | flags | settings | source.aliases.keys() | extensions | _plain_names() | loggers
     return (
         shared <= flags
         and read <= known
@@ -181,13 +183,3 @@ def _sets_something(source: PythonSource, node: ast.AST, extensions: Set[str]) -
 
 def _plain_names() -> Set[str]:
     return {*vars(builtins)} - _RUNS_OTHER_CODE
-
-
-def _loggers(source: PythonSource, names: Set[str]) -> Set[str]:
-    made = {name: source.values(name) for name in names}
-    return {
-        name
-        for name, values in made.items()
-        if values
-        and all(isinstance(each, ast.Call) and source.dotted(each.func) == "logging.getLogger" for each in values)
-    }

@@ -103,7 +103,13 @@ def _prints(source: PythonSource, function: ast.expr) -> bool:
         return True
     if not isinstance(function, ast.Attribute) or function.attr not in _LEVELS:
         return False
-    made = [value for name in identifiers([function.value]) for value in source.values(name)]
+    named = [name for name in identifiers([function.value]) if source.values(name)]
+    return bool(named) and all(is_logger(source, name) for name in named)
+
+
+def is_logger(source: PythonSource, name: str) -> bool:
+    """Whether a name only ever stands for what `logging.getLogger` gives."""
+    made = source.values(name)
     return bool(made) and all(
         isinstance(value, ast.Call) and source.dotted(value.func) == "logging.getLogger" for value in made
     )
