@@ -16,7 +16,7 @@ from dice.kernels.candidate.copies_in_memory import copies_in_memory
 from dice.kernels.candidate.kept_answers import Part, answers_of, held_tensors, overwrite_answers
 from dice.kernels.candidate.kept_values import followers, overwrite
 from dice.kernels.candidate.program import Program
-from dice.kernels.sandbox.leaves import tensors_of
+from dice.kernels.sandbox.leaves import memory_of, place_of, tensors_of
 
 
 class LaterCalls:
@@ -84,7 +84,7 @@ class LaterCalls:
             known += [memory for one in (*look.values(), *earlier.values()) for memory in (one.live(), one.copy)]
             for answer, before in zip(answers_of(program.outputs), self._answers, strict=False):
                 if answer.dtype is torch.float32 and answer.is_contiguous() and answer.shape == before.shape:
-                    pieces += copies_in_memory(answer, answer != before, map(_memory_of, known))
+                    pieces += copies_in_memory(answer, answer != before, map(memory_of, known))
             numbers, copies = overwrite_answers(program.outputs, self._answers, spared, pieces, part)
             self._answers, self._looks = [], []
         program.accelerator.settle()
@@ -96,7 +96,7 @@ class LaterCalls:
         with self._program.accelerator.honest():
             looks, self._looks = self._looks, []
             own = [*tensors_of(list(self._program.inputs[slot])), *probes.state_of(self._program.model)]
-            found = followers(looks[0], looks[1], looks[2], {_memory_of(tensor)[0] for tensor in own})
+            found = followers(looks[0], looks[1], looks[2], {place_of(tensor) for tensor in own})
             numbers = overwrite(*found[piece]) if piece < len(found) else 0
         self._program.accelerator.settle()
         return {"numbers": numbers, "kept": len(found)}
@@ -105,14 +105,6 @@ class LaterCalls:
         """Set the clocks ahead by seconds, for the candidate's code, and leave them so."""
         with self._program.accelerator.honest():
             return {"ways": extension_loader.set_clocks_ahead(ahead)}
-
-
-def _memory_of(tensor: torch.Tensor) -> tuple[int, int]:
-    """Address and size of the memory behind a tensor."""
-    if tensor.layout is not torch.strided:
-        return 0, 0
-    storage = tensor.untyped_storage()
-    return storage.data_ptr(), storage.nbytes()
 
 
 def _since(region: Region, earlier: Region | None) -> tuple[torch.Tensor, torch.Tensor]:

@@ -235,20 +235,10 @@ class _Host:
 
 def _is_declarator(tokens: Sequence[Token], i: int, first: int) -> bool:
     """Whether tokens[i] is a further name of a declaration, or a pointer's: `float a = g(1, 2), f = 3;`, `float *f;`."""
-    begin, depth = i, 0
-    while begin - 1 > max(first, i - _FAR):
-        text = tokens[begin - 1].text
-        depth += (text in ")]}") - (text in "([{")
-        if depth < 0 or (depth == 0 and text == ";"):
-            break
-        begin -= 1
-    else:
-        if begin - 1 > first:
-            return False
-    if depth < 0 and tokens[begin - 1].text != "{" and tokens[begin - 2].text != "for":
-        return False  # among the arguments of a call
-    name = begin
-    while name < i and tokens[name + 1].text not in _BEHIND_A_NAME and tokens[name + 1].text != "(":
+    begin = name = _statement_begin(tokens, i, first)
+    if begin is None or name is None:
+        return False
+    while name < i and tokens[name + 1].text not in (*_BEHIND_A_NAME, "("):
         name += 1
     typed = tokens[begin:name]
     return (
@@ -256,6 +246,19 @@ def _is_declarator(tokens: Sequence[Token], i: int, first: int) -> bool:
         and typed[0].text not in _STATEMENTS
         and all(each.kind == "identifier" or each.text in ("::", "<", ">", "*", "&") for each in typed)
     )
+
+
+def _statement_begin(tokens: Sequence[Token], i: int, first: int) -> int | None:
+    """Where the statement of tokens[i] begins in a body that opens at `first`; None among a call's arguments, or too far."""
+    depth = 0
+    for at in range(i - 1, max(first, i - _FAR), -1):
+        text = tokens[at].text
+        depth += (text in ")]}") - (text in "([{")
+        if depth < 0:
+            return at + 1 if text == "{" or tokens[at - 1].text == "for" else None
+        if depth == 0 and text == ";":
+            return at + 1
+    return first + 1 if i - first <= _FAR else None
 
 
 def _owner(tokens: Sequence[Token], i: int) -> str:

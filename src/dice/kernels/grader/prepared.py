@@ -21,7 +21,7 @@ from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.facts import busier
 from dice.kernels.grader.reference import to_device
 from dice.kernels.records.evidence import OpUse
-from dice.kernels.sandbox.leaves import tensors_of
+from dice.kernels.sandbox.leaves import place_of, tensors_of
 from dice.kernels.sandbox.session import CandidateRaised
 
 
@@ -53,7 +53,7 @@ class WeightsRecorder(TorchDispatchMode):
     def __init__(self, weights: list[torch.Tensor]) -> None:
         super().__init__()
         self.ops: dict[str, OpUse] = {}
-        self._free = {_place(weight): weight for weight in weights if _place(weight)}
+        self._free = {place_of(weight): weight for weight in weights if place_of(weight)}
         """By address. They are kept, so that no address is given twice."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -61,16 +61,11 @@ class WeightsRecorder(TorchDispatchMode):
         kwargs = kwargs or {}
         given = tensors_of((args, kwargs))
         result = func(*args, **kwargs)
-        if all(_place(tensor) in self._free for tensor in given):
-            self._free |= {_place(tensor): tensor for tensor in tensors_of(result) if _place(tensor)}
+        if all(place_of(tensor) in self._free for tensor in given):
+            self._free |= {place_of(tensor): tensor for tensor in tensors_of(result) if place_of(tensor)}
             if given:
                 add_use(self.ops, func._schema.name, use_of(func, args, kwargs, result))
             return result
         for tensor in [*written_by(func, args, kwargs), *tensors_of(result)]:
-            self._free.pop(_place(tensor), None)
+            self._free.pop(place_of(tensor), None)
         return result
-
-
-def _place(tensor: torch.Tensor) -> int:
-    """Address of its storage; 0 for tensors without."""
-    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0

@@ -21,7 +21,7 @@ from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
 from dice.kernels.likeness.prints import WIDTH, Prints
 from dice.kernels.records.evidence import OpUse
-from dice.kernels.sandbox.leaves import tensors_of
+from dice.kernels.sandbox.leaves import place_of, tensors_of
 from dice.kernels.sandbox.replies import Offer
 from dice.kernels.sandbox.session import CandidateRaised
 
@@ -123,7 +123,7 @@ class ReferenceRecorder(TorchDispatchMode):
         self.uses: dict[int, tuple[str, OpUse]] = {}
         """By the place of the step."""
         self._prints = Prints(MOST_PRINTS)
-        self._zeros = {_place(value) for value in given if torch.is_tensor(value) and not value.count_nonzero()}
+        self._zeros = {place_of(value) for value in given if torch.is_tensor(value) and not value.count_nonzero()}
         """Biases that begin as zeros, among others: a result is the same without them."""
         self._writers: dict[int, frozenset[int]] = {}
         """Last step that wrote to a storage; it takes what was there before."""
@@ -142,24 +142,24 @@ class ReferenceRecorder(TorchDispatchMode):
         kwargs = kwargs or {}
         taken = tensors_of((args, kwargs))
         self._filled(taken)
-        after = frozenset().union(*(self._writers.get(_place(leaf), frozenset()) for leaf in taken))
+        after = frozenset().union(*(self._writers.get(place_of(leaf), frozenset()) for leaf in taken))
         result = func(*args, **kwargs)
         given, written = tensors_of(result), written_by(func, args, kwargs)
-        old = {_place(leaf) for leaf in taken}
-        is_view = not written and bool(given) and all(_place(leaf) in old for leaf in given)
+        old = {place_of(leaf) for leaf in taken}
+        is_view = not written and bool(given) and all(place_of(leaf) in old for leaf in given)
         call = len(self.uses)
         use = use_of(func, args, kwargs, result)
-        adds_zeros = any(_place(leaf) in self._zeros for leaf in taken)
+        adds_zeros = any(place_of(leaf) in self._zeros for leaf in taken)
         self.uses[len(self._steps)] = func._schema.name, use.model_copy(update={"bias": 0}) if adds_zeros else use
         near = min(call, self._count - call) <= _MOST_STEPS and "empty" not in func._schema.name
         place = self._add(after, given or written if near else [], is_view)
         for leaf in written:
-            self._writers[_place(leaf)] = frozenset({place})
-            self._partly[_place(leaf)] = leaf.nbytes < leaf.untyped_storage().nbytes()
+            self._writers[place_of(leaf)] = frozenset({place})
+            self._partly[place_of(leaf)] = leaf.nbytes < leaf.untyped_storage().nbytes()
         for leaf in given:
-            if _place(leaf) not in old:
-                self._writers[_place(leaf)] = frozenset({place})
-                self._partly[_place(leaf)] = False
+            if place_of(leaf) not in old:
+                self._writers[place_of(leaf)] = frozenset({place})
+                self._partly[place_of(leaf)] = False
         return result
 
     def end(self, outputs: Any) -> None:
@@ -169,9 +169,9 @@ class ReferenceRecorder(TorchDispatchMode):
     def _filled(self, tensors: list[torch.Tensor]) -> None:
         """Tensors that were written to in parts are results as a whole."""
         for leaf in tensors:
-            if self._partly.get(_place(leaf)) and leaf.nbytes == leaf.untyped_storage().nbytes():
-                self._writers[_place(leaf)] = frozenset({self._add(self._writers[_place(leaf)], [leaf], False)})
-                self._partly[_place(leaf)] = False
+            if self._partly.get(place_of(leaf)) and leaf.nbytes == leaf.untyped_storage().nbytes():
+                self._writers[place_of(leaf)] = frozenset({self._add(self._writers[place_of(leaf)], [leaf], False)})
+                self._partly[place_of(leaf)] = False
 
     def _add(self, after: frozenset[int], results: list[torch.Tensor], is_view: bool) -> int:
         sizes = [result.numel() for result in results]
@@ -179,8 +179,3 @@ class ReferenceRecorder(TorchDispatchMode):
         whole = rows[sizes.index(max(sizes))] if sizes and sizes.count(max(sizes)) == 1 else -1
         self._steps.append(Step(after, tuple(row for row in rows if row >= 0), whole, is_view))
         return len(self._steps) - 1
-
-
-def _place(tensor: torch.Tensor) -> int:
-    """Address of its storage; 0 for tensors without."""
-    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0

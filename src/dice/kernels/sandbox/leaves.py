@@ -19,14 +19,23 @@ def floats_of(value: Any) -> list[torch.Tensor]:
     return [tensor for tensor in tensors_of(value) if tensor.is_floating_point()]
 
 
+def place_of(tensor: torch.Tensor) -> int:
+    """Address of a tensor's storage; 0 for tensors without."""
+    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0
+
+
+def memory_of(tensor: torch.Tensor) -> tuple[int, int]:
+    """Address and size of the memory behind a tensor, both 0 for tensors without."""
+    return place_of(tensor), tensor.untyped_storage().nbytes() if tensor.layout is torch.strided else 0
+
+
 def given_back(outputs: Any, inputs: Sequence[Any]) -> list[int]:
     """Indices of the inputs in whose memory some output lies."""
     begins = [leaf.data_ptr() for leaf in _plain(outputs)]
     found = list[int]()
     for index, value in enumerate(inputs):
-        pieces = [leaf.untyped_storage() for leaf in _plain(value)]
-        ranges = [(piece.data_ptr(), piece.data_ptr() + piece.nbytes()) for piece in pieces]
-        if any(begin <= place < end for place in begins for begin, end in ranges):
+        ranges = [memory_of(leaf) for leaf in _plain(value)]
+        if any(begin <= place < begin + size for place in begins for begin, size in ranges):
             found.append(index)
     return found
 
