@@ -30,6 +30,7 @@ from dice.jsonl import write_jsonl
 from dice.manifest import Stopwatch, write_manifest
 
 By = Literal["label", "source"]
+DifficultyScale = Literal["level", "operators"]
 
 FREE = frozenset(
     [

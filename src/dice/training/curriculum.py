@@ -64,7 +64,7 @@ class Curriculum:
         key = number, self.measured_at(step)
         if key not in self._schedules:
             self._schedules[key] = Schedule(
-                [self._problems[number][item].level for item in self._in_use(step)],
+                [self._problems[number][item].difficulty for item in self._in_use(step)],
                 phase.order,
                 steps=phase.steps,
                 per_step=self.config.rollout.problems_per_step,

@@ -75,6 +75,7 @@ class RlRun:
                 prompt,
                 max_prompt_tokens=config.rollout.max_prompt_tokens,
                 room=room,
+                difficulty=config.difficulty,
                 whole_file=whole,
             )
             for phase in config.phases
@@ -175,7 +176,7 @@ class RlRun:
         ended = time.perf_counter()
         _, phase, inside = self.curriculum.place(step)
         pool = self.curriculum.pool(step)
-        levels = [group[0].asked.problem.level for group in groups]
+        levels = [group[0].asked.problem.difficulty for group in groups]
         memory = torch.cuda.max_memory_allocated(self.device) / 2**30 if self.device.type == "cuda" else None
         return RlRow(
             step=step,

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from dice.config import stage_config
+from dice.data.difficulty import DifficultyScale
 from dice.data.pair import OnBad
 from dice.data.schedule import Order
 from dice.decoding.block_diffusion import BlockDiffusionConfig
@@ -179,6 +180,9 @@ class RlConfig:
     """How a problem becomes a prompt; the one that the model was fine-tuned with."""
     rollout: RolloutConfig = RolloutConfig()
     """How answers are drawn."""
+    difficulty: DifficultyScale = "level"
+    """What the orders `paper` and `released` go up: KernelBench's `level`, or the number of `operators` of a program, for
+    programs that are nearly all of one level."""
     pool: PoolConfig = PoolConfig()
     """Which problems of a phase are asked."""
     reward: RewardConfig = RewardConfig()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dice.data.difficulty import difficulties
+from dice.data.difficulty import DifficultyScale, difficulties
 from dice.data.infilling import split_candidate
 from dice.data.middle import extract_middle
 from dice.data.pair import Pair, from_published, read_pairs
+from dice.data.schedule import Order
 from dice.data.source_string import InfillingRefused
 from dice.data.tokenizer import CodeTokenizer
 from dice.errors import DiceError
@@ -35,8 +36,8 @@ class RlProblem:
     id: str
     pytorch_code: str
     prompt: tuple[int, ...]
-    level: int
-    """0 where the order needs no level and there is none."""
+    difficulty: int
+    """Its level or the number of its operators; 0 where the order needs none and none is given."""
     prefix: str | None = None
     """Infilling: the text before and behind the middle. None: the answer is the whole file."""
     suffix: str | None = None
@@ -77,6 +78,7 @@ def load_phase(
     *,
     max_prompt_tokens: int | None,
     room: int,
+    difficulty: DifficultyScale = "level",
     whole_file: bool = False,
 ) -> PhaseData:
     """Read, split, label and tokenize. `room`: tokens of the longest prompt that the model's positions allow.
@@ -91,16 +93,11 @@ def load_phase(
     not_split: list[str] = []
     if infilling:
         pairs, not_split = _split(pairs)
-    if phase.order == "uniform":
-        levels = [pair.level or 0 for pair in pairs]
-    else:
-        labelled = {row.id: row.level for row in difficulties([p for p in pairs if p.level is None])}
-        levels = [pair.level if pair.level is not None else labelled[pair.id] or 0 for pair in pairs]
     tasks = [Task(p.pytorch_code, p.prefix, p.suffix) if infilling else Task(p.pytorch_code) for p in pairs]
     asked = tokenizer.encode_batch(make_prompts(tasks, prompt)) if tasks else []
     problems: list[RlProblem] = []
     too_long: list[str] = []
-    for pair, task, level, ids in zip(pairs, tasks, levels, asked, strict=True):
+    for pair, task, how_hard, ids in zip(pairs, tasks, _how_hard(pairs, phase.order, difficulty), asked, strict=True):
         if max_prompt_tokens is not None and len(ids) > max_prompt_tokens:
             too_long.append(pair.id)
             continue
@@ -110,13 +107,23 @@ def load_phase(
                 "rollout.max_new_tokens; lower that, or set rollout.max_prompt_tokens to leave such problems out."
             )
         scaffold = (None, None) if whole_file else (task.prefix, task.suffix)
-        problems.append(RlProblem(pair.id, pair.pytorch_code, tuple(ids), level, *scaffold))
+        problems.append(RlProblem(pair.id, pair.pytorch_code, tuple(ids), how_hard, *scaffold))
     if not problems:
         raise DiceError(
             f"phase {phase.name or phase.task}: no problem is left of {', '.join(phase.problems)} "
             f"({len(too_long)} too long, {len(not_split)} cannot be split)."
         )
     return PhaseData(problems, too_long, not_split)
+
+
+def _how_hard(pairs: list[Pair], order: Order, difficulty: DifficultyScale) -> list[int]:
+    """What the schedule sorts by, for each pair."""
+    if difficulty == "operators":
+        return [row.operators or 0 for row in difficulties(pairs, use_labels=False)]
+    if order == "uniform":
+        return [pair.level or 0 for pair in pairs]
+    labelled = {row.id: row.level for row in difficulties([p for p in pairs if p.level is None])}
+    return [pair.level if pair.level is not None else labelled[pair.id] or 0 for pair in pairs]
 
 
 def _split(pairs: list[Pair]) -> tuple[list[Pair], list[str]]:

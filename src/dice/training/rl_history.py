@@ -16,7 +16,7 @@ class RlRow(StepRow):
     epoch: float
     """Passes over the phase's problems before this step."""
     level_mean: float
-    """Mean difficulty of the step's problems."""
+    """Mean difficulty of the step's problems: their level, or their number of operators (`difficulty`)."""
     problems: int
     """Groups drawn, those of `redrawn` included."""
     redrawn: int
