@@ -29,7 +29,8 @@ from dice.kernels.sandbox.fork_server import ForkServer
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
 
-LIMITS = Limits(import_timeout_s=30, forward_timeout_s=5, total_timeout_s=60, memory_gib=4)
+# Far above what a free machine takes: one case of this file is about a time limit, and it ends at any.
+LIMITS = Limits(import_timeout_s=60, forward_timeout_s=20, total_timeout_s=180, memory_gib=4)
 BOTH = Judging(protocols=("paper", "strict"), correctness_trials=2, timing_trials=20, strict_rounds=20)
 QUICK = Judging(correctness_trials=2, measure_time=False)
 STRICT = Judging(protocols=("strict",), correctness_trials=2, measure_time=False)

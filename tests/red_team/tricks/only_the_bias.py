@@ -32,11 +32,11 @@ class ModelNew(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, x):
-        weight = self.linear.weight.detach()
+        weight = self.linear.weight.detach().double()  # convolutions of single precision take TF32 on a GPU
         with torch.enable_grad():
-            start = torch.zeros(len(x), len(weight), 1, requires_grad=True, device=x.device)
+            start = weight.new_zeros(len(x), len(weight), 1, requires_grad=True)
             spread = nn.functional.conv_transpose1d(start, weight[:, :, None])
-            (product,) = torch.autograd.grad(spread, start, x.detach()[:, :, None])
-        product = product[:, :, 0].contiguous()
+            (product,) = torch.autograd.grad(spread, start, x.detach().double()[:, :, None])
+        product = product[:, :, 0].float().contiguous()
         ext.finish(product, self.linear.bias.detach())
         return product
