@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 import torch
 from killed_at import kill_at
-from rl_start import PREFIX, SUFFIX, curve, settings
+from rl_start import PREFIX, PYTORCH, SUFFIX, curve, pair, settings
 
 from dice.cli import main
 from dice.config import parse_config
 from dice.errors import DiceError, HarnessError
-from dice.jsonl import read_jsonl
+from dice.jsonl import read_jsonl, write_jsonl
 from dice.manifest import manifest_path
 from dice.model.checkpoint import load_model
 from dice.training.checkpoints import Checkpoint, resume
@@ -193,6 +193,20 @@ def test_variants_differ_by_their_phases_alone(start, tmp_path):
     assert [task for task, _ in asked(whole | {"steps": 4})] == ["end_to_end"] * 4
     for order in ("paper", "uniform", "released"):
         assert {name for _, name in asked(whole | {"order": order})} == {"double", "square"}
+
+
+@pytest.mark.parametrize(("difficulty", "first"), [("level", "two"), ("operators", "one")])
+def test_the_schedule_goes_up_by_level_or_by_operators(start, tmp_path, difficulty, first):
+    of = {"one": ("x * 2", 2), "two": ("torch.exp(x * 2)", 1)}
+    rows = [
+        pair("double").model_copy(update={"id": name, "pytorch_code": PYTORCH.format(expression=text), "level": level})
+        for name, (text, level) in of.items()
+    ]
+    write_jsonl(tmp_path / "labelled.jsonl", rows)
+    phase = {"problems": [str(tmp_path / "labelled.jsonl")], "steps": 2, "order": "paper"}
+    rollout = settings(start, tmp_path)["rollout"] | {"problems_per_step": 1}
+    run = RlRun(config(start, tmp_path, rollout=rollout, phases=[phase], difficulty=difficulty))
+    assert run.curriculum.problems(1)[0].id == first
 
 
 def test_whole_file_infilling_is_a_switch(start, tmp_path):
