@@ -125,4 +125,4 @@ def test_our_pages_say_what_is_recorded(monkeypatch):
 
 def test_an_exam_with_a_back_end_of_its_own_is_named_with_it():
     text = block(Path(__file__).parents[2] / "results" / "recorded" / "nano" / "exams.csv")
-    assert "scale nano, cuda back end for kernelbench-v0.1 and cpu back end for composites-9015, protocol paper" in text
+    assert "scale nano, cuda back end for kernelbench-v0.1 and cpu back end for composites-9017, protocol paper" in text
