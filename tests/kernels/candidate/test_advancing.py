@@ -128,6 +128,27 @@ def test_what_counts_in_any_way_is_found_and_set_ahead(way: Callable[[Counter], 
     assert way(own)
 
 
+@pytest.mark.parametrize(
+    ("counted", "call", "at"),
+    [
+        (itertools.count(), lambda each: next(each), lambda each: each.__reduce__()[1][0]),
+        (itertools.count(10, 2), lambda each: (next(each), next(each)), lambda each: each.__reduce__()[1][0]),
+        (iter([*range(5000)]), lambda each: next(each), lambda each: each.__length_hint__()),
+        ([0], lambda each: each.append(1), len),
+    ],
+)
+def test_what_is_only_read_on_comes_to_the_same_number_however_often_it_is_set_ahead(
+    counted: Any, call: Callable[[Any], Any], at: Callable[[Any], int]
+) -> None:
+    numbers = found(lambda: call(counted), [[counted]])
+    (number, step), *_ = numbers
+    begun = at(counted)
+    for steps in (100, 400):
+        set_ahead(numbers, steps)
+        assert at(counted) == number.value + steps * step == begun + steps * step
+        call(counted)
+
+
 def test_a_buffer_can_grow_between_two_looks() -> None:
     own = {"page": bytearray(64), "fixed": memoryview(b"read only")}
     found(lambda: own["page"].extend(bytes(512)), [own])

@@ -213,15 +213,18 @@ def _own(item: Any) -> Iterator[tuple[Any, Number]]:
     elif isinstance(item, _WAITING):
         yield from _slots_of(list(_locals_of(item).items()), partial(_put_local, item))
     elif isinstance(item, itertools.count):
-        yield 0, Number(item.__reduce__()[1][0], lambda steps, _: _consume(item, steps))  # type: ignore[index]
+        begun = _next_of(item)[0]
+        yield 0, Number(begun, lambda steps, step: _count_on(item, int(begun + steps * step)))
     elif _is_builtin_iterator(item) and hasattr(item, "__length_hint__"):
-        yield 0, Number(item.__length_hint__(), lambda steps, _: _consume(item, steps))
+        left = item.__length_hint__()
+        yield 0, Number(left, lambda steps, step: _consume(item, item.__length_hint__() - int(left + steps * step)))
     else:
         held = [(name, value) for name, value in getattr(item, "__dict__", {}).items() if isinstance(name, str)]
         held += [(name, getattr(item, name, None)) for name in _slots(type(item))]
         yield from _slots_of(held, lambda name, value: setattr(item, name, value))
     if isinstance(item, list | deque | set | dict | bytearray):
-        yield "length", Number(len(item), lambda steps, step: _lengthen(item, int(steps * step)))
+        length = len(item)
+        yield "length", Number(length, lambda steps, step: _lengthen(item, int(length + steps * step) - len(item)))
 
 
 def _slots_of(held: list[tuple[Any, Any]], put: Callable[[Any, Any], Any]) -> Iterator[tuple[Any, Number]]:
@@ -279,6 +282,17 @@ def _put_local(waiting: Any, name: str, value: Any) -> None:
         frame.f_locals[name] = value
         if sys.version_info < (3, 13):  # before, what `f_locals` gives is a copy
             ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+
+
+def _next_of(count: itertools.count[Any]) -> tuple[Any, Any]:
+    """What a count gives next, and its step."""
+    return (*count.__reduce__()[1], 1)[:2]  # type: ignore[index]
+
+
+def _count_on(count: itertools.count[Any], target: int) -> None:
+    """Read a count on, however far it has come since it was looked at."""
+    now, step = _next_of(count)
+    _consume(count, int((target - now) // step))
 
 
 def _consume(iterator: Any, steps: int) -> None:
