@@ -1,7 +1,8 @@
 """Functions that forward calls aside: a check of the kernels at their first use, a line for a log. No output depends on them.
 
-Such a function is called for nothing that it gives back, is told no more than devices and shapes, and changes nothing but
-what says that it has run.
+Nobody uses what such a function gives back, and it is told no more than devices and shapes of inputs. It changes nothing but
+what it alone mentions, so that nothing else can follow that, and calls no more than what is known to leave nothing behind. An
+extension may remember what it was given: it is called at the first use alone, which comes before any call could differ.
 """
 
 from __future__ import annotations
@@ -9,45 +10,47 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Set
+from dataclasses import dataclass
 
+from dice.kernels.checks.between_calls import SAME
 from dice.kernels.checks.extensions import extension_names
-from dice.kernels.checks.messages import is_logger
+from dice.kernels.checks.inputs import SHAPE_ONLY, forward_parameters
+from dice.kernels.checks.messages import CLOCKS, OF_LOGGERS, PRINTS, is_listened_to, is_logger, may_work_aside
+from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.torch_calls import COMPUTE, names_computation
 from dice.kernels.source.lexer import words
-from dice.python_scope import Function
+from dice.python_scope import Function, import_aliases, parameters
 
 _TOLD = words("device dtype shape ndim")
-"""Attributes of a tensor that it may be told."""
-_NOTED = words("add append")
-"""Methods by which a container is told that it has run."""
+"""Attributes of an input that it may be told."""
 _RUNS_OTHER_CODE = words(
-    "eval exec compile globals locals vars setattr delattr getattr __import__ open input memoryview"
+    "eval exec compile globals locals vars setattr delattr getattr __import__ open input memoryview type super object"
 )
-_MODULES = words("torch numpy math time logging warnings itertools collections")
-"""Those that it may use."""
-_SETTERS = (
-    "set",
-    "use",
-    "_",
-    "register",
-    "enable",
-    "disable",
-    "load",
-    "out",
-    "jit",
-    "library",
-    "ops",
-    "utils",
-    "testing",
+_BY_NAME = words("__dict__ attrgetter getmembers")
+"""What reads anything by its name."""
+_LIBRARY = words("sys.stdout sys.stderr torch.cuda.synchronize torch.testing.assert_close torch.cuda.is_available") | {
+    f"torch.{name}"
+    for name in words("""
+        rand randn randint randperm empty zeros ones full arange linspace tensor rand_like randn_like empty_like zeros_like
+        ones_like full_like Generator device equal allclose isclose isfinite isnan all any finfo no_grad inference_mode
+        float16 bfloat16 float32 float64 half float double int8 int32 int64 int long bool
+        """)
+}
+"""Names of libraries that leave nothing behind, besides PyTorch's computations."""
+_OF_VALUES = (
+    SHAPE_ONLY | SAME | COMPUTE | words("item tolist all any equal allclose isfinite isnan manual_seed join index")
 )
-"""How names begin of what changes a setting, or leads to anything."""
-_STARTS = words("set() dict() list() {} [] False True 0 itertools.count() itertools.count(0) itertools.count(1)")
-"""What says whether it has run, or how often, at first."""
+"""Attributes of tensors, devices and texts, and methods that change no more than those."""
+_STARTS = words("set dict list itertools.count collections.Counter collections.deque collections.defaultdict")
+"""What makes a container without anything in it, or a count."""
+_ITEMS = words("int float list set")
 _SETTINGS = words("os.getenv os.environ.get int float bool str")
 """Functions that give a number or a text."""
 _HOLDS_MORE = (
     ast.Lambda
+    | Function
     | ast.Yield
     | ast.YieldFrom
     | ast.Await
@@ -68,118 +71,276 @@ def is_aside(source: PythonSource, node: ast.AST) -> bool:
 @functools.lru_cache(maxsize=64)
 def _is_aside(source: PythonSource, function: ast.FunctionDef) -> bool:
     return (
-        not source.swallows_errors  # its error may be a choice
-        and isinstance(source.parent(function), ast.Module)
+        not is_listened_to(source)  # an error may be a choice, too
+        and not source.computes_names
+        and not any(map(source.mentions, _BY_NAME))
         and _gives_nothing(source, function)
-        and _changes_nothing(source, function)
+        and _Inside.of(source, function).keeps_to_itself()
     )
 
 
 def _gives_nothing(source: PythonSource, function: ast.FunctionDef) -> bool:
-    """Whether nobody uses what it returns, and it is told no more than devices and shapes."""
+    """Whether forward calls it, nobody uses what it returns, and it is told no more than devices and shapes."""
     uses = [use for use in source.mentions(function.name) if use is not function]
     calls = [above for use in uses if isinstance(above := source.parent(use), ast.Call) and above.func is use]
     return (
         bool(calls)
         and len(calls) == len(uses)
+        and len(source.definitions(function.name)) == 1
         and not function.decorator_list
-        and all(
-            isinstance(source.parent(call), ast.Expr)
-            and all(map(_is_told, [*call.args, *(k.value for k in call.keywords)]))
-            for call in calls
-        )
+        and not (function.args.defaults or function.args.kw_defaults)
+        and all(isinstance(source.parent(call), ast.Expr) for call in calls)
+        and all(_is_told(source, part) for call in calls for part in [*call.args, *(k.value for k in call.keywords)])
     )
 
 
-def _is_told(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) or (
-        isinstance(value, ast.Attribute) and value.attr in _TOLD and isinstance(value.value, ast.Name)
-    )
-
-
-def _changes_nothing(source: PythonSource, function: ast.FunctionDef) -> bool:
-    """Whether it changes nothing but its own variables and what says that it has run."""
-    inside: Sequence[ast.AST] = [*ast.walk(function)]
-    shared = {name for node in inside if isinstance(node, ast.Global) for name in node.names}
-    stored = {node.id for node in inside if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
-    own = {node.arg for node in inside if isinstance(node, ast.arg)} | stored - shared
-    read = {node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    extensions = extension_names(source)
-    flags = {name for name in read | shared if name not in own and _says_that_it_has_run(source, name)}
-    loggers = {name for name in read if is_logger(source, name)}
-    settings = {name for name in read if name not in own and _is_setting(source, name)}
-    known = own | flags | settings | source.aliases.keys() | extensions | _plain_names() | loggers
+def _is_told(source: PythonSource, value: ast.expr) -> bool:
+    """Whether a value is a constant, or a kind or a size of what forward was given, which nothing can be stored in."""
+    if isinstance(value, ast.Constant):
+        return True
+    around = next((above for above in source.ancestors(value) if isinstance(above, Function | ast.Lambda)), None)
     return (
-        shared <= flags
-        and read <= known
-        and not any(isinstance(node, _HOLDS_MORE) or _is_stored_elsewhere(node) for node in inside)
-        and not any(isinstance(node, Function) for node in inside if node is not function)
-        and not any(_sets_something(source, node, extensions) for node in inside)
-        and all(_is_harmless(source, call, inside, flags, extensions) for call in _calls(inside))
+        isinstance(value, ast.Attribute)
+        and value.attr in _TOLD
+        and isinstance(value.value, ast.Name)
+        and around is source.forward
+        and value.value.id in forward_parameters(source)
+        and all(_is_again(each, value.value.id) for each in source.values(value.value.id))
     )
 
 
-def _calls(inside: Sequence[ast.AST]) -> Iterator[ast.Call]:
-    return (node for node in inside if isinstance(node, ast.Call))
+def _is_again(value: ast.expr, name: str) -> bool:
+    """Whether it is the input of this name in another form: `x.contiguous()`."""
+    match value:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=method)):
+            return owner == name and method in SAME
+    return False
 
 
-def _is_stored_elsewhere(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load)
+@dataclass(frozen=True)
+class _Inside:
+    """What stands inside such a function."""
+
+    source: PythonSource
+    function: ast.FunctionDef
+    nodes: Set[ast.AST]
+    own: Set[str]
+    """Its arguments and variables."""
+    private: Set[str]
+    """What outlives a call of it, as variables of the file or as attributes, and nobody else mentions."""
+
+    @staticmethod
+    def of(source: PythonSource, function: ast.FunctionDef) -> _Inside:
+        nodes = {node for statement in function.body for node in ast.walk(statement)}
+        shared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
+        stored = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+        own = {argument.arg for argument in parameters(function)} | stored - shared
+        named = {name for name in map(identifier_of, nodes) if name is not None} - own
+        return _Inside(source, function, nodes, own, {name for name in named if _is_private(source, name, nodes)})
+
+    def keeps_to_itself(self) -> bool:
+        """Whether it changes nothing but what it alone mentions, and calls nothing that may remember a call."""
+        return (
+            not any(isinstance(node, _HOLDS_MORE) for node in self.nodes)
+            and all(map(self._is_known, self.nodes))
+            and (not self._calls_extensions() or self._runs_once())
+        )
+
+    def _is_known(self, node: ast.AST) -> bool:
+        match node:
+            case ast.Global(names=names):
+                return self.private >= {*names}
+            case ast.Name():
+                return node.id in self.own | self.private or self._is_named(node)
+            case ast.Attribute():
+                return self._is_part(node)
+            case ast.Subscript(ctx=ast.Store()):
+                return identifier_of(node.value) in self.own | self.private
+        return True
+
+    def _is_named(self, node: ast.Name) -> bool:
+        """Whether a name that is not the function's own stands for what leaves nothing behind."""
+        source, name = self.source, node.id
+        if name in extension_names(source):
+            return self._is_forwards(node)
+        if is_logger(source, name):
+            above = source.parent(node)
+            return isinstance(above, ast.Attribute) and above.attr in OF_LOGGERS and _is_called(source, above)
+        if name in source.aliases:
+            return _is_imported_once(source, name) and self._leaves_nothing(_whole(source, node))
+        plain = name in vars(builtins) and name not in _RUNS_OTHER_CODE and not source.definitions(name)
+        return plain if not source.values(name) else all(_is_setting(source, value) for value in source.values(name))
+
+    def _leaves_nothing(self, whole: ast.expr) -> bool:
+        """Whether a name of a library is of what gives a value, or writes a message."""
+        name = self.source.dotted(whole) or ""
+        if name == "torch.cuda.synchronize" and may_work_aside(self.source):
+            return False
+        return name in _LIBRARY | PRINTS | CLOCKS or name.startswith("math.") or names_computation(self.source, whole)
+
+    def _is_part(self, node: ast.Attribute) -> bool:
+        """Whether an attribute is the function's own state, or of a value that only the function has."""
+        owner = node.value
+        if isinstance(owner, ast.Name) and owner.id == "self":
+            return node.attr in self.private or (node.attr in extension_names(self.source) and self._is_forwards(node))
+        if not isinstance(node.ctx, ast.Load) or node.attr.startswith("_"):
+            return False
+        if identifier_of(owner) in self.private or not self._is_of_values(owner):
+            return True
+        built = isinstance(owner, ast.Call) and identifier_of(owner.func) in extension_names(self.source)
+        return node.attr in _OF_VALUES or (built and self._is_forwards(node))
+
+    def _is_of_values(self, owner: ast.expr) -> bool:
+        """Whether an attribute's owner is no library, extension or logger, whose names are asked as a whole."""
+        while isinstance(owner, ast.Attribute):
+            owner = owner.value
+        return not isinstance(owner, ast.Name) or owner.id in self.own | self.private
+
+    def _is_forwards(self, node: ast.expr) -> bool:
+        """Whether it is a function of an extension that is called elsewhere, too, so that it runs what forward runs."""
+        above = self.source.parent(node)
+        function = above if isinstance(above, ast.Attribute) else node  # ext.relu, relu
+        uses = [use for use in self.source.mentions(identifier_of(function) or "") if use not in self.nodes]
+        return _is_called(self.source, function) and any(_is_called(self.source, use) for use in uses)
+
+    def _calls_extensions(self) -> bool:
+        return not extension_names(self.source).isdisjoint(filter(None, map(identifier_of, self.nodes)))
+
+    def _runs_once(self) -> bool:
+        """Whether all that it does is done once for what it is told: `if device in checked: return`, `checked.add(device)`.
+        Nothing else is kept, and what is asked is what is noted, so that no later call does anything."""
+        told, body = self._told()
+        match body:
+            case [ast.If(test=test, body=[ast.Return(value=None)], orelse=[]), *behind]:
+                has_run = True
+            case [ast.If(test=test, body=behind, orelse=[])]:
+                has_run = False
+            case _:
+                return False
+        flag, key, means_that = _asked(test)
+        return (
+            has_run is means_that
+            and identifier_of(flag) in self.private
+            and sum(identifier_of(node) in self.private for node in self.nodes) == 2
+            and (key is None or _is_made_of(key, told))
+            and any(_notes(statement, flag, key) for statement in behind)
+        )
+
+    def _told(self) -> tuple[set[str], list[ast.stmt]]:
+        """Names that only stand for what it is told, or for a key made of that; and what follows them."""
+        stored = [node.id for node in self.nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)]
+        told = {argument.arg for argument in parameters(self.function)} - {*stored, "self"}
+        body = [item for item in self.function.body if not (isinstance(item, ast.Global) or _is_text(item))]
+        while body and (key := _name_given(body[0], told)) is not None and stored.count(key) == 1:
+            told.add(key)
+            body = body[1:]
+        return told, body
 
 
-def _says_that_it_has_run(source: PythonSource, name: str) -> bool:
-    values = source.values(name)
-    return bool(values) and all(ast.unparse(value) in _STARTS for value in values)
+def _name_given(statement: ast.stmt, told: Set[str]) -> str | None:
+    """The name that a statement gives to what consists of these names alone."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if _is_made_of(value, told):
+            return name
+    return None
 
 
-def _is_setting(source: PythonSource, name: str) -> bool:
-    """Whether a name only ever stands for numbers and texts of constants and of the environment."""
-    values = source.values(name)
-    return bool(values) and all(_is_plain(source, value) for value in values)
+def _asked(test: ast.expr) -> tuple[ast.expr, ast.expr | None, bool]:
+    """What a test asks, whether what is in it, and whether the answer `true` means that it is there."""
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            flag, key, there = _asked(operand)
+            return flag, key, not there
+        case ast.Compare(left=key, ops=[ast.In() | ast.NotIn() as operator], comparators=[flag]):
+            return flag, key, isinstance(operator, ast.In)
+    return test, None, True
 
 
-def _is_plain(source: PythonSource, value: ast.expr) -> bool:
+def _notes(statement: ast.stmt, flag: ast.expr, key: ast.expr | None) -> bool:
+    """Whether a statement makes the flag say that it has run, for this key."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=noted, attr="add" | "append"), args=[item])):
+            pass
+        case ast.Assign(targets=[ast.Subscript(value=noted, slice=item)]):
+            pass
+        case ast.Assign(targets=[noted], value=ast.Constant(value=True)) if key is None:
+            item = None
+        case _:
+            return False
+    same = key is None or (item is not None and ast.unparse(item) == ast.unparse(key))
+    return same and ast.unparse(noted) == ast.unparse(flag)
+
+
+def _is_made_of(value: ast.expr, told: Set[str]) -> bool:
+    """Whether an expression consists of these names, their attributes and constants, and is the same whenever it is asked."""
+    match value:
+        case ast.Name(id=name):
+            return name in told
+        case ast.Attribute(value=owner, attr=name):
+            return name in SHAPE_ONLY | {"type", "index"} and _is_made_of(owner, told)
+        case ast.Tuple(elts=parts) | ast.Call(func=ast.Name(id="tuple" | "str"), args=parts, keywords=[]):
+            return all(_is_made_of(part, told) for part in parts)
+    return isinstance(value, ast.Constant)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _is_called(source: PythonSource, node: ast.AST) -> bool:
+    above = source.parent(node)
+    return isinstance(above, ast.Call) and above.func is node
+
+
+def _whole(source: PythonSource, node: ast.expr) -> ast.expr:
+    """The longest name with attributes that begins with a name: `torch.testing.assert_close`."""
+    above = source.parent(node)
+    return _whole(source, above) if isinstance(above, ast.Attribute) else node
+
+
+def _is_imported_once(source: PythonSource, name: str) -> bool:
+    """Whether a name stands for one thing of a library wherever it is read."""
+    imports = [node for node in source.nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    meant = {found for node in imports for key, found in import_aliases(node).items() if key == name}
+    return len(meant) == 1 and not source.values(name) and not source.definitions(name)
+
+
+def _is_private(source: PythonSource, name: str, nodes: Set[ast.AST]) -> bool:
+    """Whether what outlives a call is mentioned by these nodes alone, but for where it begins without anything in it."""
+    outside = [node for node in source.mentions(name) if node not in nodes]
+    begun = [value for value in source.values(name) if value not in nodes]
+    return (
+        bool(begun)
+        and all(_begins_empty(source, value) for value in begun)
+        and all(isinstance(getattr(node, "ctx", None), ast.Store) and node not in source.in_forward for node in outside)
+        and name not in source.aliases.keys() | source.parameters
+        and not source.definitions(name)
+    )
+
+
+def _begins_empty(source: PythonSource, value: ast.expr) -> bool:
+    match value:
+        case ast.List(elts=parts) | ast.Dict(values=parts):
+            return not parts
+        case ast.Call(func=function, args=parts, keywords=[]):
+            return source.dotted(function) in _STARTS and all(
+                isinstance(part, ast.Constant) or source.dotted(part) in _ITEMS for part in parts
+            )
+    return isinstance(value, ast.Constant)
+
+
+def _is_setting(source: PythonSource, value: ast.expr) -> bool:
+    """Whether a value is made of numbers and texts of constants and of the environment alone."""
     match value:
         case ast.Compare(left=left, comparators=others):
             parts = [left, *others]
-        case ast.BoolOp(values=parts) | ast.Call(args=parts, keywords=[]):
-            if isinstance(value, ast.Call) and source.dotted(value.func) not in _SETTINGS:
+        case ast.BoolOp(values=parts):
+            pass
+        case ast.Call(func=function, args=parts, keywords=[]):
+            if source.dotted(function) not in _SETTINGS:
                 return False
         case ast.UnaryOp(operand=operand):
             parts = [operand]
         case _:
             return isinstance(value, ast.Constant)
-    return all(_is_plain(source, part) for part in parts)
-
-
-def _is_harmless(
-    source: PythonSource, call: ast.Call, inside: Sequence[ast.AST], flags: Set[str], extensions: Set[str]
-) -> bool:
-    """Of an extension: only what is called elsewhere, too, so that it runs what forward runs."""
-    if any(isinstance(part, ast.Name) and part.id in flags for part in call.args):
-        return source.dotted(call.func) in ("next", "len")
-    match call.func:
-        case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in extensions:
-            mine = {*inside}
-            return any(isinstance(source.parent(use), ast.Call) and use not in mine for use in source.mentions(name))
-        case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in flags:
-            return name in _NOTED
-    return True
-
-
-def _sets_something(source: PythonSource, node: ast.AST, extensions: Set[str]) -> bool:
-    """Whether it names what changes more than its caller sees: a setting, another module's state, an extension itself."""
-    if isinstance(node, ast.Attribute):
-        return node.attr.startswith(_SETTERS)
-    if not isinstance(node, ast.Name):
-        return False
-    if node.id in extensions:
-        above = source.parent(node)
-        called = source.parent(above) if above is not None else None
-        return not (isinstance(above, ast.Attribute) and isinstance(called, ast.Call) and called.func is above)
-    module, _, name = source.aliases.get(node.id, "").partition(".")
-    return bool(module) and (module not in _MODULES or name.rpartition(".")[2].startswith(_SETTERS))
-
-
-def _plain_names() -> Set[str]:
-    return {*vars(builtins)} - _RUNS_OTHER_CODE
+    return all(_is_setting(source, part) for part in parts)

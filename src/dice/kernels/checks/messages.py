@@ -9,24 +9,41 @@ from __future__ import annotations
 import ast
 import functools
 import re
+from itertools import pairwise
 
 from dice.kernels.checks.python_names import identifier_of, identifiers
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import Token, partner, words
+from dice.python_scope import Definition
 
 _LEVELS = words("debug info warning warn error critical exception")
-_PRINTS = words("print warnings.warn sys.stdout.write sys.stderr.write") | {f"logging.{level}" for level in _LEVELS}
+PRINTS = words("print warnings.warn sys.stdout.write sys.stderr.write") | {f"logging.{level}" for level in _LEVELS}
+"""Functions that write a message."""
+OF_LOGGERS = _LEVELS | {"isEnabledFor"}
+"""Methods of a logger that change nothing."""
 _LISTENERS = words(
-    "addHandler addFilter basicConfig setLoggerClass redirect_stdout redirect_stderr showwarning formatwarning "
-    "displayhook setattr vars __dict__"
+    "setattr vars __dict__ redirect_stdout redirect_stderr showwarning formatwarning displayhook new_class make_dataclass"
 )
+_USUAL = PRINTS | {
+    f"{module}.{name}"
+    for module, names in {
+        "logging": "getLogger DEBUG INFO WARNING ERROR CRITICAL basicConfig NullHandler StreamHandler Logger",
+        "warnings": "simplefilter filterwarnings catch_warnings",
+    }.items()
+    for name in names.split()
+}
+"""What of logging and of warnings runs no code of the candidate's."""
+_HANDLERS = ("logging.NullHandler", "logging.StreamHandler")
+_CONFIGURED = words("level format datefmt style")
 _ASKED = words("shape size dim ndim numel dtype device __name__ __qualname__")
 _CONTAINERS = ("dict()", "Counter()", "collections.Counter()", "defaultdict(int)", "collections.defaultdict(int)")
 _SPELT = words("str tuple list")
-_CLOCKS = words("time.time time.perf_counter time.perf_counter_ns time.monotonic time.monotonic_ns time.time_ns")
-_ASIDE = re.compile(r"StreamCreate|StreamFromPool|cuda\.Stream|ExternalStream|[tT]hread\b|\basync\b|Future|ThreadPool")
+CLOCKS = words("time.time time.perf_counter time.perf_counter_ns time.monotonic time.monotonic_ns time.time_ns")
+_ASIDE = re.compile(
+    r"StreamCreate|StreamFromPool|\bStream\b|ExternalStream|[tT]hread\b|pthread|HostFunc|\basync\b|Future|ThreadPool"
+)
 """In the text of a candidate that may work beside the caller's stream: who waits decides what is there."""
-_HARMLESS = words("__init__ __name__ __main__")
+_HARMLESS = words("__init__ __name__ __main__ __all__ __version__ __file__ __post_init__")
 
 
 def only_prints(source: PythonSource, branch: ast.AST) -> bool:
@@ -35,8 +52,8 @@ def only_prints(source: PythonSource, branch: ast.AST) -> bool:
         return False
     asked = [*ast.walk(branch.test)]
     own = any(source.definitions(name) for name in identifiers(asked))
-    plain = all(isinstance(node, _PLAIN) or _is_item(source, node) for node in asked)
-    if own or not plain or _is_listened_to(source):
+    plain = all((isinstance(node, _PLAIN) and _is_data(source, node)) or _is_item(source, node) for node in asked)
+    if own or not plain or is_listened_to(source):
         return False
     return all(
         isinstance(statement, ast.Expr)
@@ -49,7 +66,12 @@ def only_prints(source: PythonSource, branch: ast.AST) -> bool:
 
 def _only_waits(source: PythonSource, call: ast.Call) -> bool:
     """Whether it waits for the device, to say how long something took, where nothing runs beside the caller's stream."""
-    return source.dotted(call.func) == "torch.cuda.synchronize" and not any(map(_ASIDE.search, source.lines))
+    return source.dotted(call.func) == "torch.cuda.synchronize" and not may_work_aside(source)
+
+
+def may_work_aside(source: PythonSource) -> bool:
+    """Whether a candidate names another stream or a thread, in Python or in C++."""
+    return any(map(_ASIDE.search, source.lines))
 
 
 _PLAIN = (
@@ -81,25 +103,66 @@ def _is_item(source: PythonSource, node: ast.AST) -> bool:
 
 
 @functools.lru_cache(maxsize=8)
-def _is_listened_to(source: PythonSource) -> bool:
-    """Whether a message could run the candidate's own code."""
-    special = any(
-        isinstance(node, ast.FunctionDef) and node.name.startswith("__") and node.name not in _HARMLESS
-        for node in source.nodes
-    )
+def is_listened_to(source: PythonSource) -> bool:
+    """Whether a message could run the candidate's own code: a special method, a stream, what logging calls for a record."""
+    named = [node.name for node in source.nodes if isinstance(node, Definition)]
+    named += [name for name in source.mentioned if source.values(name)]
+    named += [text for _, text in source.strings()]  # {"__str__": told}
     stored = {
         node.attr for node in source.nodes if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
     }
     return (
-        special
+        any(name[:2] == name[-2:] == "__" and name.isidentifier() and name not in _HARMLESS for name in named)
         or source.swallows_errors  # a message can be made to fail
         or bool(stored & ({"stdout", "stderr"} | _LEVELS))
         or bool(identifiers(source.nodes) & _LISTENERS)
+        or not all(_is_usual(source, node) for node in source.nodes)
     )
 
 
+def _is_usual(source: PythonSource, node: ast.AST) -> bool:
+    """Whether what a file does with loggers and warnings calls none of its own functions for a message."""
+    match node:
+        case ast.Name(ctx=ast.Load(), id=name) if source.aliases.get(name, "").startswith(("logging", "warnings")):
+            return _is_usual_name(source, node)
+        case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()) if is_logger(source, identifier_of(node) or ""):
+            return _is_asked_as_a_logger(source, node)
+        case ast.Call(func=function, args=arguments, keywords=keywords):
+            match source.dotted(function):
+                case "logging.getLogger":
+                    return isinstance(source.parent(node), ast.Assign) or _is_asked_as_a_logger(source, node)
+                case "logging.basicConfig":
+                    return {keyword.arg or "" for keyword in keywords} <= _CONFIGURED
+                case "type":
+                    return len(arguments) == 1
+                case "logging.NullHandler" | "logging.StreamHandler":
+                    return not arguments and not keywords
+    return True
+
+
+def _is_usual_name(source: PythonSource, node: ast.expr) -> bool:
+    """Whether a name of these modules is one of those above; handlers are only made for a logger."""
+    above = source.parent(node)
+    if isinstance(above, ast.Attribute):
+        return _is_usual_name(source, above)
+    name = source.dotted(node)
+    return name in _USUAL and (name not in _HANDLERS or (isinstance(above, ast.Call) and above.func is node))
+
+
+def _is_asked_as_a_logger(source: PythonSource, node: ast.AST) -> bool:
+    """Whether nothing is done with a logger but what it is for; its handlers are of logging's own."""
+    above = source.parent(node)
+    call = source.parent(above) if isinstance(above, ast.Attribute) else None
+    if not (isinstance(above, ast.Attribute) and isinstance(call, ast.Call) and call.func is above):
+        return False
+    if above.attr != "addHandler":
+        return above.attr in OF_LOGGERS | {"setLevel"}
+    made = [each.func for each in call.args if isinstance(each, ast.Call)]
+    return len(made) == len(call.args) == 1 and source.dotted(made[0]) in _HANDLERS
+
+
 def _prints(source: PythonSource, function: ast.expr) -> bool:
-    if source.dotted(function) in _PRINTS:
+    if source.dotted(function) in PRINTS:
         return True
     if not isinstance(function, ast.Attribute) or function.attr not in _LEVELS:
         return False
@@ -121,16 +184,46 @@ def _is_plain(source: PythonSource, part: ast.AST) -> bool:
         return source.dotted(part.value) in ("sys.stdout", "sys.stderr")
     for node in ast.walk(part):
         if isinstance(node, ast.Attribute):
-            plain = not source.definitions(node.attr)
+            plain = _is_data(source, node)
         elif isinstance(node, ast.Call):
             spelt = source.dotted(node.func) in _SPELT and all(isinstance(item, ast.Attribute) for item in node.args)
-            clock = source.dotted(node.func) in _CLOCKS and not node.args
-            plain = spelt or clock or (isinstance(node.func, ast.Attribute) and node.func.attr in _ASKED)
+            clock = source.dotted(node.func) in CLOCKS and not node.args
+            asked = isinstance(node.func, ast.Attribute) and node.func.attr in _ASKED
+            plain = spelt or clock or (asked and not _is_an_attribute(source, identifier_of(node.func) or ""))
         else:
             plain = isinstance(node, _SPOKEN) or _is_item(source, node)
         if not plain:
             return False
     return True
+
+
+def _is_data(source: PythonSource, node: ast.AST) -> bool:
+    """Whether it is no attribute that runs a function when it is read: none that a class has, but for constants."""
+    if not isinstance(node, ast.Attribute):
+        return True
+    values = source.values(node.attr)
+    return not source.definitions(node.attr) and not any(
+        _is_of_a_class(source, value) for value in values if not isinstance(value, ast.Constant)
+    )
+
+
+def _is_of_a_class(source: PythonSource, value: ast.expr) -> bool:
+    """Whether a value is given to a name in a class, or to an attribute of anything but a method's own object."""
+    statement = source.parent(value)
+    while isinstance(statement, ast.expr):
+        statement = source.parent(statement)
+    around = next((above for above in source.ancestors(value) if isinstance(above, Definition)), None)
+    return isinstance(around, ast.ClassDef) or any(
+        isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and identifier_of(node.value) != "self"
+        for node in ast.walk(statement or value)
+    )
+
+
+def _is_an_attribute(source: PythonSource, name: str) -> bool:
+    """Whether a file gives an attribute of this name to anything."""
+    return any(
+        isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) for node in source.mentions(name)
+    ) or any(_is_of_a_class(source, value) for value in source.values(name))
 
 
 _SPOKEN = (
@@ -175,12 +268,31 @@ def is_message(tokens: list[Token], start: int, counters: set[str]) -> bool:
         statements[-1].append(token)
         if token.text == ";":
             statements.append([])
-    return not statements.pop() and all(_says(statement, counters) for statement in statements)
+    called = {token.text for token, behind in pairwise(inside) if token.text in _SAID | _WRITERS and behind.text == "("}
+    return (
+        not statements.pop()
+        and all(_says(statement, counters) for statement in statements)
+        and not any(_is_own(tokens, index, called) for index in range(len(tokens)))
+    )
 
 
 def _end(tokens: list[Token], start: int) -> int | None:
     """Index of the `;` that ends the statement at `start`; None when it is longer than any message."""
     return next((i for i in range(start, min(start + _LONG, len(tokens))) if tokens[i].text == ";"), None)
+
+
+def _is_own(tokens: list[Token], index: int, called: set[str]) -> bool:
+    """Whether a source declares what a message calls, or what it writes to: a method `sizes` of its own."""
+    token, ahead = tokens[index], tokens[index - 1] if index else tokens[index]
+    if token.text in called & _SAID:
+        return ahead.text not in (".", "->")
+    if index == 0 or token.text not in called | _MANIPULATORS:
+        return False
+    return ahead.text in ("*", "&", ">") or (ahead.kind == "identifier" and ahead.text not in _NO_TYPES)
+
+
+_MANIPULATORS = words("endl flush cerr cout clog")
+_NO_TYPES = words("else return do")
 
 
 def _is_replaced(token: Token) -> bool:

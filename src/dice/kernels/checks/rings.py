@@ -1,12 +1,14 @@
 """Counters that only choose where the next result is written: rings of buffers, two buffers used in turn.
 
-A branch on such a counter sets the counter itself, or picks one of several buffers, and the work that follows is the same
+A branch on such a counter sets that counter itself, or picks one of several buffers, and the work that follows is the same
 for all of them. Where it decides whether there is work, or which result is returned, it is no ring.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
+from collections.abc import Set
 
 from dice.kernels.checks.python_names import identifiers
 from dice.kernels.checks.python_source import PythonSource
@@ -18,26 +20,49 @@ _BUFFERS = words("torch.empty torch.empty_like torch.empty_strided torch.zeros t
 
 def only_turns(source: PythonSource, branch: ast.AST, counters: set[str]) -> bool:
     """Whether a Python branch on a counter only sets counters, or picks the buffer that forward fills and returns."""
+    if not isinstance(branch, ast.If | ast.IfExp):
+        return False
     if isinstance(branch, ast.IfExp):
         statement = source.parent(branch)
         return isinstance(statement, ast.Assign | ast.AnnAssign) and _turns(
-            source, statement, [branch.body, branch.orelse], counters
+            source, statement, [branch.body, branch.orelse], branch.test, counters
         )
-    if not isinstance(branch, ast.If):
-        return False
     return all(
-        isinstance(item, ast.Assign) and _turns(source, item, [item.value], counters)
+        isinstance(item, ast.Assign) and _turns(source, item, [item.value], branch.test, counters)
         for item in [*branch.body, *branch.orelse]
     )
 
 
-def _turns(source: PythonSource, statement: ast.stmt, values: list[ast.expr], counters: set[str]) -> bool:
-    names = {binding.name for binding in bindings_of(statement)}
-    if names <= counters:
+def _turns(
+    source: PythonSource,
+    statement: ast.Assign | ast.AnnAssign,
+    values: list[ast.expr],
+    test: ast.expr,
+    counters: set[str],
+) -> bool:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    if all(_is_asked(source, test, target) for target in targets):
         parts = [node for value in values for node in ast.walk(value)]
         return all(isinstance(node, _ARITHMETIC) for node in parts) and identifiers(parts) <= {*counters, "self"}
+    names = {binding.name for binding in bindings_of(statement)}
     local = len(names) == 1 and all(isinstance(item.ctx, ast.Store) for item in _mentions(statement, names))
     return local and all(_is_buffer(source, value) for value in values) and _is_filled(source, *names)
+
+
+def _is_asked(source: PythonSource, test: ast.expr, target: ast.expr) -> bool:
+    """Whether a test asks for the very thing that is set, also through a variable: who sets another one tells it a count."""
+    text = ast.unparse(target)
+    named = (part.id for part in ast.walk(test) if isinstance(part, ast.Name))
+    return text in _parts(test) or any(text in _given(source, name) for name in named)
+
+
+@functools.lru_cache(maxsize=64)
+def _given(source: PythonSource, name: str) -> Set[str]:
+    return {text for value in source.values(name) for text in _parts(value)}
+
+
+def _parts(value: ast.expr) -> Set[str]:
+    return {ast.unparse(part) for part in ast.walk(value) if isinstance(part, ast.expr)}
 
 
 _ARITHMETIC = ast.Constant | ast.Name | ast.Attribute | ast.BinOp | ast.operator | ast.expr_context | ast.UnaryOp

@@ -91,7 +91,8 @@ def _is_never_read(source: PythonSource, node: ast.AST) -> bool:
         for each in source.nodes
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each not in inside
     }
-    return len(kept) == len(above.targets) and not read & set(kept)
+    own = all(isinstance(value, ast.List | ast.Dict) for name in kept for value in source.values(name))
+    return own and len(kept) == len(above.targets) and not read & set(kept)
 
 
 def _counts(test: ast.AST) -> bool:

@@ -9,7 +9,7 @@ from dice.kernels.checks.extensions import is_extension
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import words
 
-_COMPUTE = words("""
+COMPUTE = words("""
     matmul mm bmm addmm baddbmm addbmm addmv mv dot vdot inner outer einsum tensordot bilinear linear chain_matmul
     conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d unfold fold
     relu relu_ relu6 leaky_relu leaky_relu_ gelu silu silu_ mish elu elu_ selu celu hardtanh hardswish hardsigmoid
@@ -49,14 +49,14 @@ def names_computation(source: PythonSource, node: ast.AST) -> bool:
     if not isinstance(node, ast.Name | ast.Attribute):
         return False
     owner, _, last = (source.dotted(node) or "").rpartition(".")
-    return owner in _COMPUTING or (owner in _OWNERS and last in _COMPUTE)
+    return owner in _COMPUTING or (owner in _OWNERS and last in COMPUTE)
 
 
 def _computes(source: PythonSource, call: ast.Call) -> bool:
     name = source.dotted(call.func)
     owner, _, last = (name or "").rpartition(".")
     if owner in _OWNERS:
-        return last in _COMPUTE
+        return last in COMPUTE
     if owner in _COMPUTING:
         return True
     if not isinstance(call.func, ast.Attribute):
@@ -65,7 +65,7 @@ def _computes(source: PythonSource, call: ast.Call) -> bool:
         return True
     # A method of something unknown: the names that other types have as well prove nothing.
     known = (name is not None and source.is_imported(name)) or is_extension(source, call.func.value)
-    return not known and call.func.attr in _COMPUTE - _AMBIGUOUS and not source.definitions(call.func.attr)
+    return not known and call.func.attr in COMPUTE - _AMBIGUOUS and not source.definitions(call.func.attr)
 
 
 def _is_layer(source: PythonSource, function: ast.Attribute) -> bool:
