@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from itertools import pairwise
+from collections.abc import Iterator
 
 from dice.kernels.checks.python_names import identifier_of, identifiers
 from dice.kernels.checks.python_source import PythonSource
@@ -22,7 +22,8 @@ PRINTS = words("print warnings.warn sys.stdout.write sys.stderr.write") | {f"log
 OF_LOGGERS = _LEVELS | {"isEnabledFor"}
 """Methods of a logger that change nothing."""
 _LISTENERS = words(
-    "setattr vars __dict__ redirect_stdout redirect_stderr showwarning formatwarning displayhook new_class make_dataclass"
+    "setattr vars __dict__ redirect_stdout redirect_stderr showwarning formatwarning displayhook new_class make_dataclass "
+    "import_module __import__ modules DynamicClassAttribute __loader__ __spec__"
 )
 _USUAL = PRINTS | {
     f"{module}.{name}"
@@ -43,6 +44,8 @@ _ASIDE = re.compile(
     r"StreamCreate|StreamFromPool|\bStream\b|ExternalStream|[tT]hread\b|pthread|HostFunc|\basync\b|Future|ThreadPool"
 )
 """In the text of a candidate that may work beside the caller's stream: who waits decides what is there."""
+_NAMED_BY_PYTORCH = words("extra_repr _get_name")
+"""Methods that run when a module is printed."""
 _HARMLESS = words("__init__ __name__ __main__ __all__ __version__ __file__ __post_init__")
 
 
@@ -53,7 +56,7 @@ def only_prints(source: PythonSource, branch: ast.AST) -> bool:
     asked = [*ast.walk(branch.test)]
     own = any(source.definitions(name) for name in identifiers(asked))
     plain = all((isinstance(node, _PLAIN) and _is_data(source, node)) or _is_item(source, node) for node in asked)
-    if own or not plain or is_listened_to(source):
+    if own or not plain or has_special_methods(source) or is_listened_to(source):
         return False
     return all(
         isinstance(statement, ast.Expr)
@@ -103,19 +106,26 @@ def _is_item(source: PythonSource, node: ast.AST) -> bool:
 
 
 @functools.lru_cache(maxsize=8)
-def is_listened_to(source: PythonSource) -> bool:
-    """Whether a message could run the candidate's own code: a special method, a stream, what logging calls for a record."""
+def has_special_methods(source: PythonSource) -> bool:
+    """Whether an object of the candidate's may run code when it is printed, read, stored to or compared."""
     named = [node.name for node in source.nodes if isinstance(node, Definition)]
     named += [name for name in source.mentioned if source.values(name)]
     named += [text for _, text in source.strings()]  # {"__str__": told}
+    special = (name for name in named if name[:2] == name[-2:] == "__" and name.isidentifier())
+    return any(name not in _HARMLESS for name in special) or not _NAMED_BY_PYTORCH.isdisjoint(named)
+
+
+@functools.lru_cache(maxsize=8)
+def is_listened_to(source: PythonSource) -> bool:
+    """Whether a message of constants and numbers could run the candidate's own code: a stream, what logging calls."""
     stored = {
         node.attr for node in source.nodes if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
     }
     return (
-        any(name[:2] == name[-2:] == "__" and name.isidentifier() and name not in _HARMLESS for name in named)
-        or source.swallows_errors  # a message can be made to fail
+        source.swallows_errors  # a message can be made to fail
         or bool(stored & ({"stdout", "stderr"} | _LEVELS))
         or bool(identifiers(source.nodes) & _LISTENERS)
+        or not source.imported.isdisjoint(("logging.*", "warnings.*"))
         or not all(_is_usual(source, node) for node in source.nodes)
     )
 
@@ -125,6 +135,12 @@ def _is_usual(source: PythonSource, node: ast.AST) -> bool:
     match node:
         case ast.Name(ctx=ast.Load(), id=name) if source.aliases.get(name, "").startswith(("logging", "warnings")):
             return _is_usual_name(source, node)
+        case ast.Name(id="property") | ast.Attribute(attr="cached_property") | ast.Name(id="cached_property"):
+            above = source.parent(node)
+            return isinstance(above, Definition) and node in above.decorator_list
+        case ast.Attribute(attr="stdout" | "stderr"):
+            above = source.parent(node)
+            return not isinstance(above, ast.Attribute) or above.attr in ("write", "flush", "isatty")
         case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()) if is_logger(source, identifier_of(node) or ""):
             return _is_asked_as_a_logger(source, node)
         case ast.Call(func=function, args=arguments, keywords=keywords):
@@ -198,12 +214,17 @@ def _is_plain(source: PythonSource, part: ast.AST) -> bool:
 
 
 def _is_data(source: PythonSource, node: ast.AST) -> bool:
-    """Whether it is no attribute that runs a function when it is read: none that a class has, but for constants."""
-    if not isinstance(node, ast.Attribute):
-        return True
-    values = source.values(node.attr)
-    return not source.definitions(node.attr) and not any(
-        _is_of_a_class(source, value) for value in values if not isinstance(value, ast.Constant)
+    """Whether it is no attribute that runs a function when it is read."""
+    return not isinstance(node, ast.Attribute) or _names_data(source, node.attr)
+
+
+@functools.lru_cache(maxsize=64)
+def _names_data(source: PythonSource, name: str) -> bool:
+    """Whether no function has this name, and no class an attribute of it, but for constants."""
+    return not source.definitions(name) and not any(
+        _is_of_a_class(source, value) or source.definitions(identifier_of(value) or "")
+        for value in source.values(name)
+        if not isinstance(value, ast.Constant)
     )
 
 
@@ -241,9 +262,8 @@ _SPOKEN = (
 
 _STREAMS = words("cerr cout clog")
 _WRITERS = words("printf fprintf puts fputs")
-_SAID = words(
-    "cerr cout clog endl flush std stderr stdout sizes size numel dim dtype scalar_type device toString c_str"
-)
+_OF_TENSORS = words("sizes size numel dim dtype scalar_type device toString c_str")
+_SAID = _OF_TENSORS | words("cerr cout clog endl flush std stderr stdout int long")
 _NATIVE_LISTENERS = words("rdbuf operator fopencookie freopen streambuf exceptions")
 _LONG = 1000
 """Tokens of a statement."""
@@ -253,7 +273,11 @@ _WRITING = re.compile(r"%[^%a-zA-Z]*[hlqjzt]*n")
 
 def replaces_writers(tokens: list[Token]) -> bool:
     """Whether a C++ source replaces what writes its messages."""
-    return any(_is_replaced(token) for token in tokens)
+    return (
+        any(map(_is_replaced, tokens))
+        or any(_declares(tokens, index) for index in range(len(tokens)))
+        or not _OF_TENSORS.isdisjoint(_members(tokens))
+    )
 
 
 def is_message(tokens: list[Token], start: int, counters: set[str]) -> bool:
@@ -268,12 +292,7 @@ def is_message(tokens: list[Token], start: int, counters: set[str]) -> bool:
         statements[-1].append(token)
         if token.text == ";":
             statements.append([])
-    called = {token.text for token, behind in pairwise(inside) if token.text in _SAID | _WRITERS and behind.text == "("}
-    return (
-        not statements.pop()
-        and all(_says(statement, counters) for statement in statements)
-        and not any(_is_own(tokens, index, called) for index in range(len(tokens)))
-    )
+    return not statements.pop() and all(_says(statement, counters) for statement in statements)
 
 
 def _end(tokens: list[Token], start: int) -> int | None:
@@ -281,18 +300,30 @@ def _end(tokens: list[Token], start: int) -> int | None:
     return next((i for i in range(start, min(start + _LONG, len(tokens))) if tokens[i].text == ";"), None)
 
 
-def _is_own(tokens: list[Token], index: int, called: set[str]) -> bool:
-    """Whether a source declares what a message calls, or what it writes to: a method `sizes` of its own."""
-    token, ahead = tokens[index], tokens[index - 1] if index else tokens[index]
-    if token.text in called & _SAID:
-        return ahead.text not in (".", "->")
-    if index == 0 or token.text not in called | _MANIPULATORS:
+def _declares(tokens: list[Token], index: int) -> bool:
+    """Whether a function or a stream of the source's own is declared, behind its type, under the name of what writes."""
+    ahead = tokens[index - 1] if index else None
+    if ahead is None or tokens[index].text not in _WRITERS | _MANIPULATORS:
         return False
-    return ahead.text in ("*", "&", ">") or (ahead.kind == "identifier" and ahead.text not in _NO_TYPES)
+    return ahead.text in ("*", "&", ">") or (ahead.kind == "identifier" and ahead.text not in ("else", "return", "do"))
+
+
+def _members(tokens: list[Token]) -> Iterator[str]:
+    """Names that stand by themselves in the source's own classes, and for more than a number."""
+    end = 0
+    for index, token in enumerate(tokens):
+        ahead = tokens[index - 1].text if index else ""
+        if token.text in ("struct", "class", "union") and ahead not in ("<", ","):  # no template's parameter
+            opener = next((i for i in range(index, min(index + _LONG, len(tokens))) if tokens[i].text in "{;"), index)
+            end = max(end, partner(tokens, opener) or 0) if tokens[opener].text == "{" else end
+        called = tokens[index + 1 : index + 2] and tokens[index + 1].text == "("
+        if index < end and (called or ahead not in _NUMBERS) and ahead not in (".", "->"):
+            yield token.text
 
 
 _MANIPULATORS = words("endl flush cerr cout clog")
-_NO_TYPES = words("else return do")
+_NUMBERS = words("int long int64_t size_t unsigned float double bool")
+"""Types of what cannot be called."""
 
 
 def _is_replaced(token: Token) -> bool:
@@ -308,8 +339,9 @@ def _says(statement: list[Token], counters: set[str]) -> bool:
     for index, token in enumerate(statement):
         following = statement[index + 1].text if index + 1 < len(statement) else ""
         asked = token.text in _SAID | _WRITERS | counters or following == "."
-        if token.kind == "identifier" and (not asked or (following == "(" and token.text in counters)):
-            return False
+        called = following == "(" and statement[index - 1].text not in (".", "->") and token.text not in _WRITERS
+        if token.kind == "identifier" and (not asked or called):
+            return False  # a function of its own, or what only looks like a counter
         if token.kind not in ("identifier", "string", "number") and token.text not in _PUNCTUATION:
             return False
         if token.kind == "string" and index and statement[index - 1].kind == "identifier":

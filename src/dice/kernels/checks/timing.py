@@ -75,6 +75,9 @@ def _counters(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
             yield "call_counting", node
 
 
+_OF_TEXTS = words("str len tuple list")
+
+
 def _is_never_read(source: PythonSource, node: ast.AST) -> bool:
     """Whether a value goes into a list or table that nothing else reads: `lines[:] = [text] if n % 1000 == 0 else lines`."""
     above = source.parent(node)
@@ -91,8 +94,14 @@ def _is_never_read(source: PythonSource, node: ast.AST) -> bool:
         for each in source.nodes
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each not in inside
     }
-    own = all(isinstance(value, ast.List | ast.Dict) for name in kept for value in source.values(name))
-    return own and len(kept) == len(above.targets) and not read & set(kept)
+    begun = (value for name in kept for value in source.values(name))
+    calls = (part.func for part in inside if isinstance(part, ast.Call))
+    return (
+        len(kept) == len(above.targets)
+        and not read & set(kept)
+        and all(isinstance(value, ast.List | ast.Dict) for value in begun)  # no other name for what something reads
+        and all(source.dotted(function) in _OF_TEXTS for function in calls)
+    )
 
 
 def _counts(test: ast.AST) -> bool:
