@@ -16,21 +16,30 @@ from dataclasses import dataclass
 from dice.kernels.checks.between_calls import SAME
 from dice.kernels.checks.extensions import extension_names
 from dice.kernels.checks.inputs import SHAPE_ONLY, forward_parameters
-from dice.kernels.checks.messages import CLOCKS, OF_LOGGERS, PRINTS, is_listened_to, is_logger, may_work_aside
+from dice.kernels.checks.messages import (
+    CLOCKS,
+    OF_LOGGERS,
+    PRINTS,
+    has_special_methods,
+    is_listened_to,
+    is_logger,
+    may_work_aside,
+)
 from dice.kernels.checks.python_names import identifier_of
-from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.python_source import CALLED_FIRST, ENTRY_CLASS, PythonSource
 from dice.kernels.checks.torch_calls import COMPUTE, names_computation
 from dice.kernels.source.lexer import words
-from dice.python_scope import Function, import_aliases, parameters
+from dice.python_scope import Function, import_aliases, parameter_defaults, parameters
 
 _TOLD = words("device dtype shape ndim")
 """Attributes of an input that it may be told."""
 _RUNS_OTHER_CODE = words(
-    "eval exec compile globals locals vars setattr delattr getattr __import__ open input memoryview type super object"
+    "eval exec compile globals locals vars setattr delattr getattr __import__ open input memoryview type super object "
+    "breakpoint help exit quit"
 )
 _BY_NAME = words("__dict__ attrgetter getmembers")
 """What reads anything by its name."""
-_LIBRARY = words("sys.stdout sys.stderr torch.cuda.synchronize torch.testing.assert_close torch.cuda.is_available") | {
+_LIBRARY = words("sys.stdout sys.stderr torch.cuda.synchronize torch.cuda.is_available torch.testing.assert_close") | {
     f"torch.{name}"
     for name in words("""
         rand randn randint randperm empty zeros ones full arange linspace tensor rand_like randn_like empty_like zeros_like
@@ -38,7 +47,7 @@ _LIBRARY = words("sys.stdout sys.stderr torch.cuda.synchronize torch.testing.ass
         float16 bfloat16 float32 float64 half float double int8 int32 int64 int long bool
         """)
 }
-"""Names of libraries that leave nothing behind, besides PyTorch's computations."""
+"""Names of libraries that change no more than random numbers and memory, besides PyTorch's computations."""
 _OF_VALUES = (
     SHAPE_ONLY | SAME | COMPUTE | words("item tolist all any equal allclose isfinite isnan manual_seed join index")
 )
@@ -71,7 +80,7 @@ def is_aside(source: PythonSource, node: ast.AST) -> bool:
 @functools.lru_cache(maxsize=64)
 def _is_aside(source: PythonSource, function: ast.FunctionDef) -> bool:
     return (
-        not is_listened_to(source)  # an error may be a choice, too
+        not is_listened_to(source)  # nor swallows errors: one may be a choice, too
         and not source.computes_names
         and not any(map(source.mentions, _BY_NAME))
         and _gives_nothing(source, function)
@@ -104,9 +113,18 @@ def _is_told(source: PythonSource, value: ast.expr) -> bool:
         and value.attr in _TOLD
         and isinstance(value.value, ast.Name)
         and around is source.forward
-        and value.value.id in forward_parameters(source)
+        and value.value.id in _inputs(source)
         and all(_is_again(each, value.value.id) for each in source.values(value.value.id))
     )
+
+
+def _inputs(source: PythonSource) -> Set[str]:
+    """Parameters of forward that have no default, where the candidate does not call its forward itself."""
+    replaced = any(map(source.values, (ENTRY_CLASS, *CALLED_FIRST))) or "hook" in " ".join(source.mentioned)
+    called = any(node is not source.forward for name in CALLED_FIRST for node in source.mentions(name))
+    if source.forward is None or source.entry not in source.tree.body or replaced or called:
+        return frozenset()
+    return set(forward_parameters(source)) - parameter_defaults(source.forward).keys()
 
 
 def _is_again(value: ast.expr, name: str) -> bool:
@@ -142,8 +160,9 @@ class _Inside:
         """Whether it changes nothing but what it alone mentions, and calls nothing that may remember a call."""
         return (
             not any(isinstance(node, _HOLDS_MORE) for node in self.nodes)
+            and not ("self" in self.own and has_special_methods(self.source))  # __setattr__
             and all(map(self._is_known, self.nodes))
-            and (not self._calls_extensions() or self._runs_once())
+            and (not self._works() or self._runs_once())
         )
 
     def _is_known(self, node: ast.AST) -> bool:
@@ -161,15 +180,19 @@ class _Inside:
     def _is_named(self, node: ast.Name) -> bool:
         """Whether a name that is not the function's own stands for what leaves nothing behind."""
         source, name = self.source, node.id
-        if name in extension_names(source):
-            return self._is_forwards(node)
-        if is_logger(source, name):
-            above = source.parent(node)
-            return isinstance(above, ast.Attribute) and above.attr in OF_LOGGERS and _is_called(source, above)
+        if name in extension_names(source) or is_logger(source, name):
+            return self._is_known_attribute(node)
         if name in source.aliases:
             return _is_imported_once(source, name) and self._leaves_nothing(_whole(source, node))
         plain = name in vars(builtins) and name not in _RUNS_OTHER_CODE and not source.definitions(name)
         return plain if not source.values(name) else all(_is_setting(source, value) for value in source.values(name))
+
+    def _is_known_attribute(self, node: ast.Name | ast.Attribute) -> bool:
+        """Whether a name or attribute is an extension's or a logger's, and called for what forward does or for a message."""
+        name, above = identifier_of(node) or "", self.source.parent(node)
+        if is_logger(self.source, name):
+            return isinstance(above, ast.Attribute) and above.attr in OF_LOGGERS and _is_called(self.source, above)
+        return name in extension_names(self.source) and self._is_forwards(node)
 
     def _leaves_nothing(self, whole: ast.expr) -> bool:
         """Whether a name of a library is of what gives a value, or writes a message."""
@@ -182,10 +205,12 @@ class _Inside:
         """Whether an attribute is the function's own state, or of a value that only the function has."""
         owner = node.value
         if isinstance(owner, ast.Name) and owner.id == "self":
-            return node.attr in self.private or (node.attr in extension_names(self.source) and self._is_forwards(node))
+            return node.attr in self.private or self._is_known_attribute(node)
         if not isinstance(node.ctx, ast.Load) or node.attr.startswith("_"):
             return False
-        if identifier_of(owner) in self.private or not self._is_of_values(owner):
+        if identifier_of(owner) in self.private or is_logger(self.source, identifier_of(owner) or ""):
+            return True
+        if not self._is_of_values(owner):
             return True
         built = isinstance(owner, ast.Call) and identifier_of(owner.func) in extension_names(self.source)
         return node.attr in _OF_VALUES or (built and self._is_forwards(node))
@@ -203,8 +228,12 @@ class _Inside:
         uses = [use for use in self.source.mentions(identifier_of(function) or "") if use not in self.nodes]
         return _is_called(self.source, function) and any(_is_called(self.source, use) for use in uses)
 
-    def _calls_extensions(self) -> bool:
-        return not extension_names(self.source).isdisjoint(filter(None, map(identifier_of, self.nodes)))
+    def _works(self) -> bool:
+        """Whether it names an extension or PyTorch, which may remember what was done: memory, random numbers."""
+        names = {*filter(None, map(identifier_of, self.nodes))}
+        return bool(names & extension_names(self.source)) or any(
+            self.source.aliases.get(name, "").startswith("torch") for name in names
+        )
 
     def _runs_once(self) -> bool:
         """Whether all that it does is done once for what it is told: `if device in checked: return`, `checked.add(device)`.

@@ -24,7 +24,7 @@ _CALLED = words(
     """
 )
 """Methods of a module that PyTorch or a harness may call, besides the ones with double underscores."""
-_CALLED_FIRST = ("forward", "__call__", "_call_impl", "_slow_forward")
+CALLED_FIRST = ("forward", "__call__", "_call_impl", "_slow_forward")
 """What a call of a module ends in; a candidate may put anything in the place of each."""
 _REFERENCE = ast.Name | ast.Attribute
 _SUPPRESSING = ("contextlib.suppress", "contextlib.ExitStack")
@@ -111,7 +111,7 @@ class PythonSource(PythonNames):
     def _called_values(self) -> Iterator[ast.expr]:
         """What is put in the place of forward, or called with it: `self.forward = fast`, a namespace given to `type`,
         `setattr(ModelNew, "forward", fast)`, hooks."""
-        for name in _CALLED_FIRST:
+        for name in CALLED_FIRST:
             yield from self.values(name)
         hooked = {above for node in self.mentions("_forward_hooks") for above in self.ancestors(node)}
         for node in self.nodes:
@@ -120,12 +120,12 @@ class PythonSource(PythonNames):
                 yield from [node.value] if hooks else ()
             elif isinstance(node, ast.Dict):
                 named = zip(node.keys, node.values, strict=True)
-                yield from (value for key, value in named if self.text(key) in _CALLED_FIRST)
+                yield from (value for key, value in named if self.text(key) in CALLED_FIRST)
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
                 name = identifier_of(node.func) or ""
                 called = name.startswith("register_forward") or name in ("partialmethod", "MethodType")
                 called |= node in hooked
-                called |= len(node.args) == 3 and self.text(node.args[1]) in _CALLED_FIRST  # setattr(ModelNew, ...)
+                called |= len(node.args) == 3 and self.text(node.args[1]) in CALLED_FIRST  # setattr(ModelNew, ...)
                 yield from node.args if called else ()
 
     def _find_entry(self, name: str) -> ast.ClassDef | None:
