@@ -117,6 +117,11 @@ def test_a_check_in_other_places_is_no_choice(code: str) -> None:
         ("checked = set()", "checked = set([torch.device('cpu')])"),
         ("    checked.add(device)\n", "    checked.add(device)\n    global ext\n    ext = F\n"),
         ("checked.add(device)", "checked.add(str(device))"),
+        (
+            "        check(x.device)\n        return ext.relu(x)",
+            "        return self.run(x)\n\n    run = lambda self, x: check(x.device)",
+        ),
+        ("        check(x.device)\n", "        check(x.device)\n        ModelNew.forward(self, helper)\n"),
         ("    if device in checked:\n", "    if not device in checked:\n"),
         ("    checked.add(device)\n", "    if len(str(device)) > 3:\n        checked.add(device)\n"),
         ("    checked.add(device)\n", "    checked.add(device)\n    checked.add('cuda:1')\n"),

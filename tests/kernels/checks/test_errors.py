@@ -15,7 +15,14 @@ import torch
 import torch.nn as nn
 
 
+class Late(AttributeError):
+    pass
+
+
 class ModelNew(nn.Module):
+    def step(self, x):
+        return x
+
     def forward(self, x):
         {body}
         return x
@@ -39,8 +46,29 @@ class ModelNew(nn.Module):
         ),
         ("with contextlib.suppress(ValueError):\n            if x.sum() > 3: raise ValueError", False),
         ("with torch.no_grad():\n            if x.sum() > 3: raise ValueError", True),
+        ("if x.sum() > 3: raise StopIteration", False),
+        ("if x.sum() > 3: raise Late(x)", False),
+        ("x = next(map(self.step, [x]), x)\n        if x.sum() > 3: raise ValueError", False),
+        ("x = list(map(float, x))\n        if x.sum() > 3: raise ValueError", True),
+        ("x = getattr(self, 'step', x)\n        if x.sum() > 3: raise ValueError", False),
+        ("x = getattr(self, 'other', x)\n        if x.sum() > 3: raise ValueError", True),
     ],
-    ids=["raises", "returns", "goes another way", "works first", "is caught", "in a group", "suppressed", "passes on"],
+    ids=[
+        "raises",
+        "returns",
+        "goes another way",
+        "works first",
+        "is caught",
+        "in a group",
+        "suppressed",
+        "passes on",
+        "ends a loop",
+        "an own one",
+        "ends a map",
+        "of Python's",
+        "no such attribute",
+        "of no function",
+    ],
 )
 def test_a_branch_that_only_raises(body: str, ends: bool) -> None:
     source = PythonSource(CANDIDATE.format(body=body))

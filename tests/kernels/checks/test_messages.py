@@ -37,6 +37,7 @@ class ModelNew(nn.Module):
         ("{'relu': 0}", "calls[ext.relu.__name__] == 1", "print('first')", False),
         ("[0]", "calls[0] == 1", "print(f'{calls[0]} calls')", False),
         ("defaultdict(int)", "calls['relu'] == 1", "print('first', flush=True)", False),
+        ("defaultdict(int)", "calls['relu'] == 1", "print('first', calls['late'])", True),
         ("defaultdict(more)", "calls['relu'] == 1", "print('first')", True),
         ("Table()", "calls['relu'] == 1", "print('first')", True),
         ("Counter()", "calls[more()] == 1", "print('first')", True),
@@ -122,6 +123,10 @@ class ModelNew(nn.Module):
         ("from logging import *", "", "log.info('many calls')", True),
         ("warnings._showwarnmsg = Rates().turn", "", "warnings.warn('many calls')", True),
         ("begun = sys.stderr.tell()", "", "print('many calls', file=sys.stderr)", True),
+        ("import datetime\nclass Zone(datetime.tzinfo): utcoffset = Rates.turn", "", "print(self.begun)", True),
+        ("class Rows(nn.Module): pass", "", "print(self.rows)", False),
+        ("", "", "print(tuple(x.shape), str(x.dtype))", False),
+        ("", "", "print(tuple(self.ways))", True),
         ("from torch.cuda import Stream", "", "torch.cuda.synchronize()", True),
     ],
 )

@@ -73,7 +73,7 @@ _HOLDS_MORE = (
 
 def is_aside(source: PythonSource, node: ast.AST) -> bool:
     """Whether a node stands in such a function."""
-    around = next((above for above in source.ancestors(node) if isinstance(above, Function)), None)
+    around = _around(source, node)
     return isinstance(around, ast.FunctionDef) and _is_aside(source, around)
 
 
@@ -98,7 +98,8 @@ def _gives_nothing(source: PythonSource, function: ast.FunctionDef) -> bool:
         and len(source.definitions(function.name)) == 1
         and not function.decorator_list
         and not (function.args.defaults or function.args.kw_defaults)
-        and all(isinstance(source.parent(call), ast.Expr) for call in calls)
+        and _is_called_by_others(source)
+        and all(isinstance(source.parent(call), ast.Expr) and _around(source, call) is source.forward for call in calls)
         and all(_is_told(source, part) for call in calls for part in [*call.args, *(k.value for k in call.keywords)])
     )
 
@@ -107,24 +108,30 @@ def _is_told(source: PythonSource, value: ast.expr) -> bool:
     """Whether a value is a constant, or a kind or a size of what forward was given, which nothing can be stored in."""
     if isinstance(value, ast.Constant):
         return True
-    around = next((above for above in source.ancestors(value) if isinstance(above, Function | ast.Lambda)), None)
     return (
         isinstance(value, ast.Attribute)
         and value.attr in _TOLD
         and isinstance(value.value, ast.Name)
-        and around is source.forward
         and value.value.id in _inputs(source)
         and all(_is_again(each, value.value.id) for each in source.values(value.value.id))
     )
 
 
 def _inputs(source: PythonSource) -> Set[str]:
-    """Parameters of forward that have no default, where the candidate does not call its forward itself."""
+    """Parameters of forward that have no default."""
+    defaults = parameter_defaults(source.forward).keys() if source.forward is not None else ()
+    return {*forward_parameters(source)} - {*defaults}
+
+
+def _is_called_by_others(source: PythonSource) -> bool:
+    """Whether forward is called by who uses the model alone, so that it is given tensors, and an error ends the call."""
     replaced = any(map(source.values, (ENTRY_CLASS, *CALLED_FIRST))) or "hook" in " ".join(source.mentioned)
     called = any(node is not source.forward for name in CALLED_FIRST for node in source.mentions(name))
-    if source.forward is None or source.entry not in source.tree.body or replaced or called:
-        return frozenset()
-    return set(forward_parameters(source)) - parameter_defaults(source.forward).keys()
+    return source.forward is not None and source.entry in source.tree.body and not replaced and not called
+
+
+def _around(source: PythonSource, node: ast.AST) -> ast.AST | None:
+    return next((above for above in source.ancestors(node) if isinstance(above, Function | ast.Lambda)), None)
 
 
 def _is_again(value: ast.expr, name: str) -> bool:

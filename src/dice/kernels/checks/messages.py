@@ -46,6 +46,10 @@ _ASIDE = re.compile(
 """In the text of a candidate that may work beside the caller's stream: who waits decides what is there."""
 _NAMED_BY_PYTORCH = words("extra_repr _get_name")
 """Methods that run when a module is printed."""
+_BASES = words(
+    "object Exception RuntimeError ValueError torch.nn.Module torch.autograd.Function typing.NamedTuple enum.Enum"
+)
+"""Classes of others that call no further method of the candidate's for a message: not `datetime.tzinfo`."""
 _HARMLESS = words("__init__ __name__ __main__ __all__ __version__ __file__ __post_init__")
 
 
@@ -94,6 +98,8 @@ _PLAIN = (
 def _is_item(source: PythonSource, node: ast.AST) -> bool:
     """Whether it is a number in a container of Python's own, such as `calls["relu"]`: to read it runs no other code."""
     values = source.values(identifier_of(node.value) or "") if isinstance(node, ast.Subscript) else []
+    if any("defaultdict" in ast.unparse(value) for value in values) and not _is_stored(source, node):
+        return False  # to read it makes it
     return bool(values) and all(
         isinstance(value, ast.Dict | ast.List | ast.Constant)
         or (
@@ -105,6 +111,12 @@ def _is_item(source: PythonSource, node: ast.AST) -> bool:
     )
 
 
+def _is_stored(source: PythonSource, node: ast.AST) -> bool:
+    text = ast.unparse(node)
+    stored = (each for each in source.nodes if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store))
+    return any(ast.unparse(each) == text for each in stored)
+
+
 @functools.lru_cache(maxsize=8)
 def has_special_methods(source: PythonSource) -> bool:
     """Whether an object of the candidate's may run code when it is printed, read, stored to or compared."""
@@ -112,7 +124,12 @@ def has_special_methods(source: PythonSource) -> bool:
     named += [name for name in source.mentioned if source.values(name)]
     named += [text for _, text in source.strings()]  # {"__str__": told}
     special = (name for name in named if name[:2] == name[-2:] == "__" and name.isidentifier())
-    return any(name not in _HARMLESS for name in special) or not _NAMED_BY_PYTORCH.isdisjoint(named)
+    bases = (base for node in source.nodes if isinstance(node, ast.ClassDef) for base in node.bases)
+    return (
+        any(name not in _HARMLESS for name in special)
+        or not _NAMED_BY_PYTORCH.isdisjoint(named)
+        or not all(source.dotted(base) in _BASES or source.definitions(identifier_of(base) or "") for base in bases)
+    )
 
 
 @functools.lru_cache(maxsize=8)
@@ -202,7 +219,7 @@ def _is_plain(source: PythonSource, part: ast.AST) -> bool:
         if isinstance(node, ast.Attribute):
             plain = _is_data(source, node)
         elif isinstance(node, ast.Call):
-            spelt = source.dotted(node.func) in _SPELT and all(isinstance(item, ast.Attribute) for item in node.args)
+            spelt = source.dotted(node.func) in _SPELT and all(_is_kind(source, item) for item in node.args)
             clock = source.dotted(node.func) in CLOCKS and not node.args
             asked = isinstance(node.func, ast.Attribute) and node.func.attr in _ASKED
             plain = spelt or clock or (asked and not _is_an_attribute(source, identifier_of(node.func) or ""))
@@ -211,6 +228,11 @@ def _is_plain(source: PythonSource, part: ast.AST) -> bool:
         if not plain:
             return False
     return True
+
+
+def _is_kind(source: PythonSource, node: ast.expr) -> bool:
+    """Whether it is a kind or a size: of an iterator, a list takes what is left."""
+    return isinstance(node, ast.Attribute) and node.attr in _ASKED and not _is_an_attribute(source, node.attr)
 
 
 def _is_data(source: PythonSource, node: ast.AST) -> bool:

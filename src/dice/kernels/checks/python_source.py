@@ -27,6 +27,8 @@ _CALLED = words(
 CALLED_FIRST = ("forward", "__call__", "_call_impl", "_slow_forward")
 """What a call of a module ends in; a candidate may put anything in the place of each."""
 _REFERENCE = ast.Name | ast.Attribute
+_LAZY = words("map filter iter starmap takewhile dropwhile accumulate filterfalse")
+"""What calls a function whenever its next value is asked for, and ends where that raises StopIteration."""
 _SUPPRESSING = ("contextlib.suppress", "contextlib.ExitStack")
 _CALLED_BY_PYTHON = ("__call__", "__getattr__", "__getattribute__")
 """Methods of a module that run when it is called, besides forward."""
@@ -61,10 +63,23 @@ class PythonSource(PythonNames):
 
     @cached_property
     def swallows_errors(self) -> bool:
-        """Whether an error may end on forward's path: in a handler, or at the end of a `with` statement."""
-        handled = any(isinstance(node, Try) for node in self.in_forward)
+        """Whether an error may end on forward's path: in a handler, at the end of a `with` statement, or in what takes it
+        for an answer: `getattr(self, "fast", kept)` of a property, `[*map(self.step, inputs)]`."""
+        handled = any(isinstance(node, Try) or self._takes_errors(node) for node in self.in_forward)
         suppressed = any(isinstance(node, _REFERENCE) and self.dotted(node) in _SUPPRESSING for node in self.live)
         return handled or suppressed or bool(self.definitions("__exit__"))
+
+    def _takes_errors(self, node: ast.AST) -> bool:
+        """Whether it runs a function of the file's own, and takes its AttributeError or StopIteration for an answer."""
+        if not isinstance(node, ast.Call):
+            return False
+        match self.dotted(node.func), node.args:
+            case ("hasattr", [_, name]) | ("getattr", [_, name, _]):
+                text = self.text(name)
+                return text is None or bool(self.definitions(text))
+            case (str(function), [first, *_]) if function.rpartition(".")[2] in _LAZY:
+                return bool(self.definitions(identifier_of(first) or "")) or isinstance(first, ast.Lambda)
+        return False
 
     def reach_from(self, nodes: list[ast.AST]) -> KeysView[ast.AST]:
         """What can run when `nodes` do, each node once; functions are followed by name."""
