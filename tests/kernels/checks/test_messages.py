@@ -127,6 +127,10 @@ class ModelNew(nn.Module):
         ("class Rows(nn.Module): pass", "", "print(self.rows)", False),
         ("", "", "print(tuple(x.shape), str(x.dtype))", False),
         ("", "", "print(tuple(self.ways))", True),
+        ("class logging: warning = Rates.turn", "", "logging.warning('many calls')", True),
+        ("def other(): import other as warnings", "", "warnings.warn('many calls')", True),
+        ("", "", "print('many calls', file=sys.stderr)", False),
+        ("class sys: stderr = None", "", "print('many calls', file=sys.stderr)", True),
         ("from torch.cuda import Stream", "", "torch.cuda.synchronize()", True),
     ],
 )

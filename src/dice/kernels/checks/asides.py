@@ -24,12 +24,13 @@ from dice.kernels.checks.messages import (
     is_listened_to,
     is_logger,
     may_work_aside,
+    means_one_thing,
 )
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import CALLED_FIRST, ENTRY_CLASS, PythonSource
 from dice.kernels.checks.torch_calls import COMPUTE, names_computation
 from dice.kernels.source.lexer import words
-from dice.python_scope import Function, import_aliases, parameter_defaults, parameters
+from dice.python_scope import Function, parameter_defaults, parameters
 
 _TOLD = words("device dtype shape ndim")
 """Attributes of an input that it may be told."""
@@ -190,7 +191,7 @@ class _Inside:
         if name in extension_names(source) or is_logger(source, name):
             return self._is_known_attribute(node)
         if name in source.aliases:
-            return _is_imported_once(source, name) and self._leaves_nothing(_whole(source, node))
+            return means_one_thing(source, name) and self._leaves_nothing(_whole(source, node))
         plain = name in vars(builtins) and name not in _RUNS_OTHER_CODE and not source.definitions(name)
         return plain if not source.values(name) else all(_is_setting(source, value) for value in source.values(name))
 
@@ -332,13 +333,6 @@ def _whole(source: PythonSource, node: ast.expr) -> ast.expr:
     """The longest name with attributes that begins with a name: `torch.testing.assert_close`."""
     above = source.parent(node)
     return _whole(source, above) if isinstance(above, ast.Attribute) else node
-
-
-def _is_imported_once(source: PythonSource, name: str) -> bool:
-    """Whether a name stands for one thing of a library wherever it is read."""
-    imports = [node for node in source.nodes if isinstance(node, ast.Import | ast.ImportFrom)]
-    meant = {found for node in imports for key, found in import_aliases(node).items() if key == name}
-    return len(meant) == 1 and not source.values(name) and not source.definitions(name)
 
 
 def _is_private(source: PythonSource, name: str, nodes: Set[ast.AST]) -> bool:

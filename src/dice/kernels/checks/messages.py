@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dice.kernels.checks.python_names import identifier_of, identifiers
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import Token, partner, words
-from dice.python_scope import Definition
+from dice.python_scope import Definition, import_aliases
 
 _LEVELS = words("debug info warning warn error critical exception")
 PRINTS = words("print warnings.warn sys.stdout.write sys.stderr.write") | {f"logging.{level}" for level in _LEVELS}
@@ -34,6 +34,7 @@ _USUAL = PRINTS | {
     for name in names.split()
 }
 """What of logging and of warnings runs no code of the candidate's."""
+_WRITING_MODULES = ("logging", "warnings", "sys", "time")
 _HANDLERS = ("logging.NullHandler", "logging.StreamHandler")
 _CONFIGURED = words("level format datefmt style")
 _ASKED = words("shape size dim ndim numel dtype device __name__ __qualname__")
@@ -143,8 +144,21 @@ def is_listened_to(source: PythonSource) -> bool:
         or bool(stored & ({"stdout", "stderr"} | _LEVELS))
         or bool(identifiers(source.nodes) & _LISTENERS)
         or not source.imported.isdisjoint(("logging.*", "warnings.*"))
+        or not all(
+            means_one_thing(source, name) for name, path in source.aliases.items() if path.startswith(_WRITING_MODULES)
+        )
         or not all(_is_usual(source, node) for node in source.nodes)
     )
+
+
+def means_one_thing(source: PythonSource, name: str) -> bool:
+    """Whether an imported name stands for one thing of a library wherever it is read, and for nothing of the file's own."""
+    imports = [node for node in source.nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    meant = {found for node in imports for key, found in import_aliases(node).items() if key == name}
+    given = (
+        node for node in source.mentions(name) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+    )
+    return len(meant) == 1 and not source.definitions(name) and next(given, None) is None
 
 
 def _is_usual(source: PythonSource, node: ast.AST) -> bool:
