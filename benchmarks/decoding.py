@@ -77,7 +77,7 @@ def leave_out(parts: Sequence[str]) -> None:
     if "launch-overlap" in parts:
         cuda_kernel.has_dependent_launch = lambda device: False
     if "few-rows" in parts:
-        products.MOST_ROWS = 0  # pyright: ignore[reportPrivateImportUsage]
+        products.MOST_ROWS = 0
     if "prefill-graph" in parts:
         fast.PREFILL_GRAPH_TOKENS = 0
     if "cluster-attention" in parts:

@@ -91,7 +91,7 @@ def input_bytes(problem: str) -> int:
     names: dict[str, object] = {"__name__": "problem"}
     exec(compile(problem, "problem", "exec"), names)  # the benchmark's own text
     with FakeTensorMode():
-        drawn = names["get_inputs"]()  # type: ignore[operator]
+        drawn = names["get_inputs"]()  # pyright: ignore[reportCallIssue]
     return sum(value.nbytes for value in drawn if isinstance(value, torch.Tensor))
 
 

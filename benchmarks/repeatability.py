@@ -75,7 +75,7 @@ def agree(first: Speedup, second: Speedup) -> bool:
 def overlap(first: Speedup, second: Speedup) -> bool:
     """Whether the two intervals have a point in common: the weaker sense of agreement."""
     assert None not in (first.ci_low, second.ci_low, first.ci_high, second.ci_high)
-    return first.ci_low <= second.ci_high and second.ci_low <= first.ci_high  # type: ignore[operator]
+    return first.ci_low <= second.ci_high and second.ci_low <= first.ci_high  # pyright: ignore[reportOperatorIssue]
 
 
 def shown(speedup: Speedup) -> str:

@@ -166,7 +166,7 @@ def measure(args: argparse.Namespace, config: RlConfig, pending: PendingVerdicts
     rewards = np.random.default_rng(1).integers(0, 2, (args.problems, args.samples)).tolist()
     scores = [score for group in compare(rewards).advantages for score in group]
     trajectories = [
-        trajectory_of(completion, score, config.released_behaviour, None)  # type: ignore[arg-type]
+        trajectory_of(completion, score, config.released_behaviour, None)  # pyright: ignore[reportArgumentType]
         for completion, score in zip(completions, scores, strict=True)
         if score is not None
     ]

@@ -39,7 +39,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 def rate(n: int, seed: int) -> None:
     """Pairs a second and duplicates, at both scales."""
     for scale in ("nano", "tiny"):
-        config = SyntheticConfig(scale=scale)  # type: ignore[arg-type]
+        config = SyntheticConfig(scale=scale)
         for _ in pairs(config, seed, 300):
             pass  # tables are built on first use
         texts: set[bytes] = set()

@@ -217,7 +217,7 @@ def findings() -> str:
     from dice.kernels.checks.catalogue import CATALOGUE
 
     sys.path.insert(0, str(ROOT / "tests" / "red_team"))
-    from corpus import corpus  # type: ignore[import-not-found]
+    from corpus import corpus
 
     tricks, honest = corpus("tricks"), corpus("honest")
 

@@ -34,7 +34,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def stage_config(cls: type[Config]) -> type[Config]:
     """Make `cls` a frozen, keyword-only, strictly validated dataclass whose field docstrings are descriptions."""
     settings = ConfigDict(extra="forbid", use_attribute_docstrings=True, validate_default=True)
-    return pydantic_dataclass(config=settings, frozen=True, kw_only=True)(cls)  # type: ignore[return-value]
+    return pydantic_dataclass(config=settings, frozen=True, kw_only=True)(cls)  # pyright: ignore[reportReturnType]
 
 
 def parse_config(config_type: type[Config], values: dict[str, Any], where: str) -> Config:
@@ -46,7 +46,7 @@ def parse_config(config_type: type[Config], values: dict[str, Any], where: str) 
         field = ".".join(str(part) for part in first["loc"]) or "config"
         hint = ""
         if first["type"] in ("unexpected_keyword_argument", "extra_forbidden") and len(first["loc"]) == 1:
-            known = ", ".join(f.name for f in dataclasses.fields(config_type))  # type: ignore[arg-type]
+            known = ", ".join(f.name for f in dataclasses.fields(config_type))  # pyright: ignore[reportArgumentType]
             hint = f" Known keys: {known}."
         elif first["type"] == "missing" and where == COMMAND_LINE:
             hint = f" Give its option (see --help), or --set {field}=VALUE."

@@ -130,7 +130,7 @@ def _stored(target: ast.expr, value: ast.expr | None, node: ast.AST, whole: bool
             written = isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts)
             for position, element in enumerate(target.elts):
                 if whole and written and not starred:
-                    yield from _stored(element, value.elts[position], node)  # type: ignore[union-attr]
+                    yield from _stored(element, value.elts[position], node)  # pyright: ignore[reportAttributeAccessIssue, reportOptionalMemberAccess]
                 else:
                     yield from _stored(element, value, node, whole=False)
 

@@ -88,7 +88,7 @@ def batched(pairs: list[Pair], name: str) -> Pair:
             tail.replace("class ModelNew", f"class ModelNew{suffix}", 1).replace("(ModelNew,", f"(ModelNew{suffix},")
         )
         forward = next(node for node in ast.walk(ast.parse(tail)) if getattr(node, "name", "") == "forward")
-        counts.append(len(forward.args.args) - 1)  # type: ignore[attr-defined]
+        counts.append(len(forward.args.args) - 1)  # pyright: ignore[reportAttributeAccessIssue]
     inputs = " + ".join(f"get_inputs_{k}()" for k in range(len(pairs)))
     references = ", ".join(f"Model_{k}(*get_init_inputs_{k}())" for k in range(len(pairs)))
     answers = ", ".join(f"ModelNew_{k}()" for k in range(len(pairs)))

@@ -306,7 +306,7 @@ def test_prefill_as_a_graph_fills_the_cache_alike(dtype, monkeypatch):
     def filled(graph_tokens: int, dtype: torch.dtype, moved: int = 0) -> list[torch.Tensor]:
         monkeypatch.setattr(fast, "PREFILL_GRAPH_TOKENS", graph_tokens)
         cache = KVCache(model.config, 4, 256, dtype=dtype, device="cuda")
-        forward = fast.FastForward(model.to(dtype), cache, None, Rule(4, (1, 1, 1, 1), None, 96))  # type: ignore[arg-type]
+        forward = fast.FastForward(model.to(dtype), cache, None, Rule(4, (1, 1, 1, 1), None, 96))  # pyright: ignore[reportArgumentType]
         generator = np.random.default_rng(1)
         for batch in batches:
             forward.prefill([(slot, np.roll(generator.integers(0, 96, n), moved)) for slot, n in batch])
@@ -377,4 +377,4 @@ def test_fast_engine_refuses_odd_heads():
     model = make_model(make_config(2, 1, 24)).to(DEVICE, torch.bfloat16)
     cache = KVCache(model.config, 1, 16, dtype=torch.bfloat16, device=DEVICE)
     with pytest.raises(DiceError, match="power of 2"):
-        FastForward(model, cache, None, Rule(4, (1, 1, 1, 1), None, 96))  # type: ignore[arg-type]
+        FastForward(model, cache, None, Rule(4, (1, 1, 1, 1), None, 96))  # pyright: ignore[reportArgumentType]

@@ -40,8 +40,8 @@ def write_tokenizer(folder: Path, template: str | None = TEMPLATE) -> None:
         del vocabulary[f"unused{index}"]
         vocabulary[text] = index
     backend = Tokenizer(models.WordLevel(vocabulary, unk_token="!"))
-    backend.pre_tokenizer = pre_tokenizers.Split("", "isolated")  # type: ignore[assignment]
-    backend.decoder = decoders.Fuse()  # type: ignore[assignment]
+    backend.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    backend.decoder = decoders.Fuse()
     backend.add_special_tokens([AddedToken(text, special=True) for text in ("<mask>", "<end>", "<bos>")])
     backend.save(str(folder / "tokenizer.json"))
     settings = {"bos_token": {"content": "<bos>"}, "eos_token": "<end>", "chat_template": template}

@@ -197,7 +197,7 @@ def test_the_empty_reasoning_section_stands_where_it_is_told():
     with pytest.raises(DiceError, match="no reasoning section"):
         chat_prompt("x", "llama", "in_prompt")
     with pytest.raises(DiceError, match="the families are sdar"):
-        chat_prompt("x", "gpt")  # type: ignore[arg-type]
+        chat_prompt("x", "gpt")  # pyright: ignore[reportArgumentType]
 
 
 def test_our_markup_is_what_a_tokenizers_template_gives(tmp_path):

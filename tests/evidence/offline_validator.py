@@ -43,6 +43,6 @@ if __name__ == "__main__":
     from requests.adapters import HTTPAdapter
     from rocrate_validator.cli import cli  # pyright: ignore[reportMissingImports]
 
-    urllib.request.OpenerDirector.open = _answer  # type: ignore[method-assign]
-    HTTPAdapter.send = _respond  # type: ignore[method-assign]
+    urllib.request.OpenerDirector.open = _answer  # pyright: ignore[reportAttributeAccessIssue]
+    HTTPAdapter.send = _respond  # pyright: ignore[reportAttributeAccessIssue]
     cli()

@@ -198,7 +198,7 @@ def simulated(
     factor = ratio * generator.lognormvariate(0, bias)
     first = generator.randrange(35)
     slow = [burst if first <= number < first + 5 else 1.0 for number in range(40)]
-    return Side([tuple(factor * s * generator.lognormvariate(0, noise) for _ in range(2)) for s in slow])  # type: ignore[misc]
+    return Side([tuple(factor * s * generator.lognormvariate(0, noise) for _ in range(2)) for s in slow])  # pyright: ignore[reportArgumentType]
 
 
 def called_faster(generator: random.Random, ratio: float, tries: int, **machine: float) -> int:

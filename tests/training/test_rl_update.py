@@ -185,10 +185,10 @@ def test_text_round_trip_shifts_the_trace():
     done = Completion(
         Request((1, 2), 8), ids, order, (0.0,) * 3, 3, 0.0, "stop", Trace((*ids, 0), (*order, 3), (0.0,) * 4)
     )
-    kept = trajectory_of(done, 1.0, config_of().released_behaviour, SpellsOut())  # type: ignore[arg-type]
+    kept = trajectory_of(done, 1.0, config_of().released_behaviour, SpellsOut())  # pyright: ignore[reportArgumentType]
     assert (kept.response.tolist(), kept.step_map.tolist(), kept.answer) == ([7, 9, 5, 0], [2, 1, 3, 3], 3)
     released = config_of({"text_round_trip": True}).released_behaviour
-    moved = trajectory_of(done, 1.0, released, SpellsOut())  # type: ignore[arg-type]
+    moved = trajectory_of(done, 1.0, released, SpellsOut())  # pyright: ignore[reportArgumentType]
     assert (moved.response.tolist(), moved.step_map.tolist()) == ([3, 4, 9, 5], [2, 1, 3, 4])
 
 
@@ -384,13 +384,13 @@ def test_a_text_that_ran_out_of_room_is_tokenized_whole():
         return Completion(Request((1, 2), 8), ids, order, (-0.5,) * len(ids), 3, 0.0, reason, trace)
 
     released = config_of({"text_round_trip": True}).released_behaviour
-    cut = trajectory_of(done((7, 9, 5), (2, 1, 3), "length"), 2.0, released, SpellsOut())  # type: ignore[arg-type]
+    cut = trajectory_of(done((7, 9, 5), (2, 1, 3), "length"), 2.0, released, SpellsOut())  # pyright: ignore[reportArgumentType]
     assert (cut.prompt.tolist(), cut.response.tolist()) == ([1, 2], [3, 4, 9, 5])
     assert (cut.step_map.tolist(), cut.answer, cut.advantage) == ([2, 1, 3, 4], 4, 2.0)
     assert cut.log_probs.tolist() == [0.0] * 4, "nobody drew these tokens"
-    longer = trajectory_of(done((7, 7, 5), (2, 1, 1), "stop"), 2.0, released, SpellsOut())  # type: ignore[arg-type]
+    longer = trajectory_of(done((7, 7, 5), (2, 1, 1), "stop"), 2.0, released, SpellsOut())  # pyright: ignore[reportArgumentType]
     assert (longer.response.tolist(), longer.step_map.tolist()) == ([3, 4, 3, 4, 5], [2, 1, 1, 3, 3])
-    plain = trajectory_of(done((7, 9, 5), (2, 1, 3), "stop"), 2.0, config_of().released_behaviour, SpellsOut())  # type: ignore[arg-type]
+    plain = trajectory_of(done((7, 9, 5), (2, 1, 3), "stop"), 2.0, config_of().released_behaviour, SpellsOut())  # pyright: ignore[reportArgumentType]
     assert (plain.prompt.tolist(), plain.log_probs.tolist(), plain.advantage) == ([1, 2], [-0.5] * 3, 2.0)
 
 

@@ -233,7 +233,7 @@ class NormalForms:
                 kept = [
                     item for item in body if not (isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant))
                 ]
-                node.body = kept or [ast.Pass()]  # type: ignore[attr-defined]
+                node.body = kept or [ast.Pass()]  # pyright: ignore[reportAttributeAccessIssue]
         return ast.unparse(tree)
 
     @cached_property

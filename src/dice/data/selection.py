@@ -114,8 +114,8 @@ def with_best_try(pair: Pair, verdicts: Mapping[int, Verdict], rule: Rule, stati
         speedup=speedup_of(verdict, statistic),
         runtime_ms=verdict.runtime_ms.median if verdict.runtime_ms else None,
         reference_ms=verdict.reference_ms.median if verdict.reference_ms else None,
-        protocol=verdict.protocol,  # type: ignore[call-arg] - Measured allows further measurements
-        gpu=verdict.host.gpu,  # type: ignore[call-arg]
+        protocol=verdict.protocol,  # pyright: ignore[reportCallIssue] - Measured allows further measurements
+        gpu=verdict.host.gpu,  # pyright: ignore[reportCallIssue]
     )
     origin = _without_answers(pair) | ({"attempt": attempt} if rule.attempts > 1 else {})
     return pair.model_copy(update={"cuda_code": answer_of(pair, attempt), "measured": measured, "origin": origin})

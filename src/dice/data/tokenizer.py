@@ -164,7 +164,7 @@ def _from_transformers(name: str) -> Tokenizer:
     would be remote code.
     """
     try:
-        from transformers import AutoTokenizer, Qwen2TokenizerFast  # type: ignore[attr-defined]
+        from transformers import AutoTokenizer, Qwen2TokenizerFast  # pyright: ignore[reportAttributeAccessIssue]
     except ImportError as error:
         raise DiceError(f"{name}: reading it needs 'transformers': pip install 'dice-repro[data]'.") from error
     bpe = all((Path(name) / file).is_file() for file in ("vocab.json", "merges.txt"))
@@ -192,13 +192,13 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int) -> CodeTokenizer:
     if vocab_size < smallest:
         raise DiceError(f"vocab_size {vocab_size} is too small; control tokens and bytes are {smallest}.")
     backend = Tokenizer(models.BPE())
-    backend.pre_tokenizer = pre_tokenizers.Sequence(  # type: ignore[assignment]
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(_WORDS), behavior="isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
-    backend.decoder = decoders.ByteLevel()  # type: ignore[assignment]
+    backend.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
         min_frequency=2,

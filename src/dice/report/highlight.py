@@ -22,7 +22,7 @@ STYLE = HtmlFormatter(style="friendly").get_style_defs(".code")
 class PythonWithCuda(PythonLexer):
     """Python whose long strings may be CUDA."""
 
-    def get_tokens_unprocessed(self, text: str, stack: Any = ("root",)) -> Iterator[tuple[int, Any, str]]:  # pyright: ignore
+    def get_tokens_unprocessed(self, text: str, stack: Any = ("root",)) -> Iterator[tuple[int, Any, str]]:
         """(place, kind, piece) of each token."""
         held: list[tuple[int, Any, str]] = []
         for place, kind, piece in super().get_tokens_unprocessed(text, stack):

@@ -166,7 +166,7 @@ class Updater:
             loss = torch.zeros((), device=engine.device)
             kept = []
             for place, batch in enumerate(batches):
-                part = engine.backward(batch.rows, normaliser / released.loss_scale, last=place == len(batches) - 1)  # type: ignore[arg-type]
+                part = engine.backward(batch.rows, normaliser / released.loss_scale, last=place == len(batches) - 1)
                 if not batch.silent:
                     loss += part
                     kept.append(self.objective.statistics[-1])

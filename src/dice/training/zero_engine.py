@@ -74,7 +74,7 @@ class ZeroEngine:
         options: Mapping[str, bool | int | float] | None = None,
     ) -> None:
         try:
-            import deepspeed  # type: ignore[import-not-found]
+            import deepspeed  # pyright: ignore[reportMissingImports]
         except ImportError as error:
             raise DiceError("the engines zero2 and zero3 need DeepSpeed: pip install 'dice-repro[train]'.") from error
         self._deepspeed = deepspeed

@@ -35,7 +35,7 @@ class Undecided:
 @pytest.fixture
 def build(cuda_toolchain: Toolchain, bench: Workbench) -> DeviceBuild:
     precompiled = Precompiled(cuda_toolchain, bench.folder / "precompiled", bench.meter.jail)
-    return DeviceBuild(precompiled, Undecided(), bench)  # type: ignore[arg-type]
+    return DeviceBuild(precompiled, Undecided(), bench)  # pyright: ignore[reportArgumentType]
 
 
 def run(build: DeviceBuild, source: str, flags: BuildFlags | None = None, host: str | None = None) -> str:

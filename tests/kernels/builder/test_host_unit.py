@@ -13,7 +13,7 @@ from dice.kernels.source.lexer import SplitRefused
 
 
 def host(source: str, **arguments: object) -> str:
-    return render_host(split_source(source), "cuda.cu", **arguments)  # type: ignore[arg-type]
+    return render_host(split_source(source), "cuda.cu", **arguments)  # pyright: ignore[reportArgumentType]
 
 
 def printed(source: str, main: str, folder: Path) -> str:

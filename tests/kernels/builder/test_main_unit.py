@@ -17,7 +17,7 @@ MODULE = 'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n  m.def("run", &run);\n}'
 
 
 def unit(text: str, functions: tuple[tuple[str, str], ...] | None = FUNCTIONS, **options: object) -> MainUnit:
-    return MainUnit(text, functions, **{"torch_errors": True, "source": "main.cpp"} | options)  # type: ignore[arg-type]
+    return MainUnit(text, functions, **{"torch_errors": True, "source": "main.cpp"} | options)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize("torch_errors", [True, False])

@@ -64,7 +64,7 @@ def made(forward: Forward, size: int = WIDTH, seed: int = 0, stale: bool = False
     repeated = [("again", low)] * repeats
     for role, values in [("base", low), *repeated, ("other", high), ("first", low), ("second", low)]:
         inputs = values.clone()
-        run = CrossedRun(role, runs.get("base"), runs.get("other"), SHARE, 11, small_bytes([inputs]))  # type: ignore[arg-type]
+        run = CrossedRun(role, runs.get("base"), runs.get("other"), SHARE, 11, small_bytes([inputs]))  # pyright: ignore[reportArgumentType]
         run.begin([inputs], [])
         with run:
             output = forward(Kernels(run, stale), inputs)

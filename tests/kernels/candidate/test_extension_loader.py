@@ -129,7 +129,7 @@ class TinyBuilder:
         self.requests.append(request)
         key = request.digest()
         if self.status is not None:
-            return BuildResult(status=self.status, key=key, route="cpu", message="texture objects")  # type: ignore[arg-type]
+            return BuildResult(status=self.status, key=key, route="cpu", message="texture objects")  # pyright: ignore[reportArgumentType]
         if (kept := self.cache.get(key)) is not None:
             return kept
         source, target = self.folder / f"{key[:12]}.c", self.folder / f"{key[:12]}.so"

@@ -130,7 +130,7 @@ def test_norms_begin_with_other_weights_in_the_block_only() -> None:
     for norm in odd[:-1]:
         for name, value in norm.state_dict().items():
             assert not value.is_floating_point() or not is_constant(value), name
-    assert torch.equal(odd[-1].weight, usual[-1].weight), "other weights are those of the seed"  # type: ignore[arg-type]
+    assert torch.equal(odd[-1].weight, usual[-1].weight), "other weights are those of the seed"  # pyright: ignore[reportArgumentType]
     again = models()
     for left, right in zip(usual, again, strict=True):
         assert all(

@@ -61,7 +61,7 @@ def test_what_is_gone_or_another_equal_object_is_a_change(monkeypatch: pytest.Mo
 
         def __call__(self) -> None: ...
 
-        __hash__ = None  # type: ignore[assignment]
+        __hash__ = None  # pyright: ignore[reportAssignmentType]
 
     before = Snapshot()
     monkeypatch.delattr(torch, "relu")

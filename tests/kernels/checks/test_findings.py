@@ -344,7 +344,7 @@ def test_rules_on_a_run(name: str, caught: dict, innocent: dict) -> None:
     ],
 )
 def test_changes_of_the_process(name: str | None, kind: str, target: str, after: str) -> None:
-    change = Change(kind=kind, name=target, phase="init", before="-", after=after)  # type: ignore[arg-type]
+    change = Change(kind=kind, name=target, phase="init", before="-", after=after)  # pyright: ignore[reportArgumentType]
     assert found(changes=[change]) == ({name} if name else set())
 
 
@@ -747,7 +747,7 @@ def test_a_sleep_condemns_where_it_was_slept() -> None:
         ("forward", {"deliberate_delay": True}),
         ("timing", {"deliberate_delay": True}),
     ):
-        slept = Access(event="time.sleep", detail="1", phase=phase, line=9)  # type: ignore[arg-type]
+        slept = Access(event="time.sleep", detail="1", phase=phase, line=9)  # pyright: ignore[reportArgumentType]
         assert weighed(code, accesses=[slept]) == expected
         assert weighed(CODE, accesses=[slept]) == expected
     spun = CODE.replace("return ext", "torch.cuda._sleep(9)\n        return ext").replace(

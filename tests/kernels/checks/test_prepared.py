@@ -15,7 +15,7 @@ ELEMENTWISE = {"aten::mul": OpUse(count=9, elements=90_000), "aten::cat": OpUse(
 
 
 def blamed(theirs: dict[str, OpUse] | None, **mine: dict[str, OpUse]) -> bool:
-    evidence = RunEvidence(backend="cpu", reached="forward", weights_ops=theirs, **mine)  # type: ignore[arg-type]
+    evidence = RunEvidence(backend="cpu", reached="forward", weights_ops=theirs, **mine)  # pyright: ignore[reportArgumentType]
     found = [finding.name for finding in prepared_findings(evidence)]
     assert set(found) <= {"work_done_by_pytorch"}
     return bool(found)

@@ -98,9 +98,9 @@ def test_ids_are_those_of_the_problem() -> None:
         assert inputs is not None
         assert (inputs[1].shape, inputs[1].dtype) == ((6, 20), torch.int64)
         assert set(inputs[1].unique().tolist()) <= allowed
-    assert set(made("first_and_last_id", a_batch)[1].unique().tolist()) == {3, 8}  # type: ignore[index]
-    assert len(made("one_id", a_batch)[1].unique()) == 1  # type: ignore[index]
-    counts = made("skewed_ids", a_batch)[1].unique(return_counts=True)[1]  # type: ignore[index]
+    assert set(made("first_and_last_id", a_batch)[1].unique().tolist()) == {3, 8}  # pyright: ignore[reportOptionalSubscript]
+    assert len(made("one_id", a_batch)[1].unique()) == 1  # pyright: ignore[reportOptionalSubscript]
+    counts = made("skewed_ids", a_batch)[1].unique(return_counts=True)[1]  # pyright: ignore[reportOptionalSubscript]
     assert counts.max() > 60
 
 
@@ -242,7 +242,7 @@ def test_a_table_is_not_cut_behind_the_ids_that_point_into_it() -> None:
         return [torch.randn(10, 4), torch.tensor([9, 3, 9, 1, 9])]
 
     assert made("one_less", draw, lambda table, ids: None) is None
-    assert shapes(made("one_more", draw, lambda table, ids: None))[0][0] == 11  # type: ignore[index]
+    assert shapes(made("one_more", draw, lambda table, ids: None))[0][0] == 11  # pyright: ignore[reportOptionalSubscript]
 
 
 def test_grown_inputs_continue_with_the_problems_own_values() -> None:
@@ -280,10 +280,10 @@ def test_layouts_hold_the_same_values() -> None:
 def test_strides_cross_as_numbers() -> None:
     x = {"a": torch.randn(3, 4).T, "b": (torch.zeros(2), 5)}
     assert strides_of(x) == [[1, 4], None, None]
-    sent = {"a": x["a"].contiguous(), "b": x["b"]}  # type: ignore[union-attr]
+    sent = {"a": x["a"].contiguous(), "b": x["b"]}
     again = relaid(sent, strides_of(x))
     assert again["a"].stride() == (1, 4)
-    assert torch.equal(again["a"], x["a"])  # type: ignore[arg-type]
+    assert torch.equal(again["a"], x["a"])
     assert copied([torch.zeros(3, 1).expand(3, 4)], torch.device("cpu"))[0].shape == (3, 4)
     assert copied([laid(torch.zeros(3, 4), (6, 1))], torch.device("cpu"))[0].stride() == (6, 1)
 

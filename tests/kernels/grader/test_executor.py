@@ -305,7 +305,7 @@ def test_fingerprints_tell_outputs_apart() -> None:
     for change in (
         [base[0].t().contiguous(), base[1]],
         [base[0] + 1e-6 * (base[0] == 7), base[1]],
-        [base[0], {"n": 4, "mask": base[1]["mask"]}],  # type: ignore[index]
+        [base[0], {"n": 4, "mask": base[1]["mask"]}],
         [base[0], {"n": 3, "mask": torch.tensor([True, True, False])}],
     ):
         assert fingerprint(change) != fingerprint(base)
@@ -400,7 +400,7 @@ def test_a_problems_switches_do_not_leak_into_the_next() -> None:
 def test_copies_of_inputs_keep_their_structure() -> None:
     value = [torch.ones(2), {"a": (torch.zeros(1), 3)}, torch.Size([2])]
     copy = to_device(value, torch.device("cpu"))
-    assert torch.equal(copy[0], value[0])  # type: ignore[arg-type]
+    assert torch.equal(copy[0], value[0])
     assert copy[0] is not value[0]
     assert copy[1]["a"][1] == 3
     assert type(copy[2]) is torch.Size

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from execution import HONEST, NoBuilder, honest_with, job  # pyright: ignore[reportMissingImports]
+from execution import HONEST, NoBuilder, honest_with, job
 
 from dice.kernels.candidate.process import candidate_server
 from dice.kernels.grader.candidate_run import DRAWN_ON_GPU
@@ -161,8 +161,8 @@ def test_an_honest_candidate_is_right_and_timed_under_both_protocols(fork_server
         assert verdict.host.gpu
         assert "pid_namespace" in verdict.host.isolation
         assert not names(verdict) - {"no_custom_kernel", "work_done_by_pytorch"}
-    assert paper.speedup.ci_low is None  # type: ignore[union-attr]
-    assert strict.speedup.ci_low < strict.speedup.median < strict.speedup.ci_high  # type: ignore[union-attr, operator]
+    assert paper.speedup.ci_low is None  # pyright: ignore[reportOptionalMemberAccess]
+    assert strict.speedup.ci_low < strict.speedup.median < strict.speedup.ci_high  # pyright: ignore[reportOperatorIssue, reportOptionalMemberAccess, reportOptionalOperand]
 
 
 def test_neighbours_of_a_memory_hog_keep_their_verdicts(fork_server: ForkServer) -> None:

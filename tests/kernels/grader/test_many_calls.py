@@ -19,7 +19,7 @@ from dice.kernels.sandbox.session import CandidateRaised
 
 def raised(status: str = "runtime_error") -> CandidateRaised:
     error = CandidateError(type="TypeError", text="no tensor", place="", exit=False, out_of_memory=None)
-    return CandidateRaised(status, error, Facts())  # type: ignore[arg-type]
+    return CandidateRaised(status, error, Facts())  # pyright: ignore[reportArgumentType]
 
 
 class Run:

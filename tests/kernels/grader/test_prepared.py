@@ -14,7 +14,7 @@ WEIGHT, INPUT = torch.randn(8, 8), torch.randn(8, 8)
 
 def recorded(compute: object) -> set[str]:
     with torch.no_grad(), WeightsRecorder([WEIGHT]) as recorder:
-        compute()  # type: ignore[operator]
+        compute()  # pyright: ignore[reportCallIssue]
     return {name.removeprefix("aten::") for name in recorder.ops}
 
 

@@ -49,7 +49,7 @@ class Run:
 )
 def test_no_input_is_drawn_in_vain(input_bytes: int, wanted: int, sets: int) -> None:
     watch, run = object.__new__(Measurement), Run(input_bytes)
-    watch.run, watch.sets, watch.drawn, watch.device = run, [], [], torch.device("cpu")  # type: ignore[assignment]
+    watch.run, watch.sets, watch.drawn, watch.device = run, [], [], torch.device("cpu")  # pyright: ignore[reportAttributeAccessIssue]
     watch.provide_sets(wanted)
     assert sets == run.drawn == len(watch.sets)
     assert run.sent == list(range(sets))
@@ -82,13 +82,13 @@ class Doubling(Run):
 @pytest.mark.parametrize(("factor", "wrong"), [(2.0, 0), (3.0, 5)])
 def test_a_problem_that_overwrites_its_inputs_gets_them_anew(factor: float, wrong: int) -> None:
     watch, run = object.__new__(Measurement), Doubling(factor)
-    watch.run, watch.sets, watch.drawn, watch.device = run, [], [], torch.device("cpu")  # type: ignore[assignment]
+    watch.run, watch.sets, watch.drawn, watch.device = run, [], [], torch.device("cpu")  # pyright: ignore[reportAttributeAccessIssue]
     watch.checked = watch.wrong = watch.output_bytes = watch.flush_bytes = 0
     watch.provide_sets(2)
     assert len(watch.sets) == 2
     for call in range(5):
         watch.candidate(call % 2, (call + 1) % 2, seed=call, fills=0)
-        watch.check(lambda x: x.mul_(2.0), call % 2, call, "strict")  # type: ignore[arg-type]
+        watch.check(lambda x: x.mul_(2.0), call % 2, call, "strict")  # pyright: ignore[reportArgumentType]
     assert (watch.checked, watch.wrong) == (5, wrong)
 
 
@@ -142,7 +142,7 @@ def test_papers_timed_calls_get_new_values_at_the_same_address(
     remembers: bool, wrong: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watch, run = object.__new__(Measurement), Series(remembers)
-    watch.run, watch.sets, watch.drawn, watch.device = run, [], [], torch.device("cpu")  # type: ignore[assignment]
+    watch.run, watch.sets, watch.drawn, watch.device = run, [], [], torch.device("cpu")  # pyright: ignore[reportAttributeAccessIssue]
     watch.checked = watch.wrong = watch.output_bytes = 0
     watch.empty_ms, watch.clocked = [0.0], None
     timed_asleep: list[bool] = []
@@ -151,7 +151,7 @@ def test_papers_timed_calls_get_new_values_at_the_same_address(
         timed_asleep.append(run.asleep)
         return call(), SimpleNamespace(event_ms=2.0)
 
-    watch.timer = SimpleNamespace(time=timed)  # type: ignore[assignment]
+    watch.timer = SimpleNamespace(time=timed)  # pyright: ignore[reportAttributeAccessIssue]
     monkeypatch.setattr(watch, "warm_up", lambda model: 40)
     watch.provide("paper")
     watch.paper()
@@ -194,7 +194,7 @@ def test_a_loaded_host_is_no_patched_clock(
     own_ms: float, true_ms: float, stalls_ms: float, series: int, patched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watch, host = object.__new__(Measurement), Host(own_ms, true_ms, stalls_ms)
-    watch.run, watch.empty_ms, watch.clocked = host, [0.0], None  # type: ignore[assignment]
+    watch.run, watch.empty_ms, watch.clocked = host, [0.0], None  # pyright: ignore[reportAttributeAccessIssue]
     monkeypatch.setattr(speed.time, "perf_counter", lambda: host.now_s)
     first = watch.clocked_series(20)
     assert host.requests == [20 << number for number in range(series)]

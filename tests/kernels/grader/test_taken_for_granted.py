@@ -49,7 +49,7 @@ def test_one_that_is_right_for_no_kind_is_blamed(
 
 def test_one_right_draw_is_not_enough() -> None:
     drawn = iter(["right", "wrong"] * 9)
-    assert taken_for_granted(ZEROS, lambda _: next(drawn)) == "wrong"  # type: ignore[arg-type,return-value]
+    assert taken_for_granted(ZEROS, lambda _: next(drawn)) == "wrong"  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(("outcome", "draws"), [("right", 2), ("idle", 2), ("wrong", 1), ("stale", 1), (None, 6)])

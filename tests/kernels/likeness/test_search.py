@@ -90,7 +90,7 @@ def test_the_answer_is_found_in_each_form(name: str) -> None:
     form, hide = HIDDEN[name]
     answer = noise(120, 80).exp()  # not symmetric: a distribution that equals its mirror would hide a wrong sign
     found = find_answer(answer, hide(answer))
-    assert found.get(form, 0.0) > 0.99, found  # type: ignore[call-overload]
+    assert found.get(form, 0.0) > 0.99, found  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
 @pytest.mark.parametrize("name", HIDDEN)

@@ -188,7 +188,7 @@ def test_quantities(value: float, text: str) -> None:
 
 def test_the_conditions_that_break_a_kernel_are_listed() -> None:
     def result(name: str, outcome: str, *, decides: bool = True) -> ConditionResult:
-        return ConditionResult(name=name, outcome=outcome, decides=decides, seed=9, detail="why")  # type: ignore[arg-type]
+        return ConditionResult(name=name, outcome=outcome, decides=decides, seed=9, detail="why")  # pyright: ignore[reportArgumentType]
 
     tried = [result("drawn", "right"), result("half", "broken"), result("padded_rows", "broken", decides=False)]
     made = page(verdict("wrong_value", protocol="robust", conditions=[*tried, result("twice", "refused")]))

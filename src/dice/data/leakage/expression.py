@@ -115,7 +115,7 @@ def viewed(source: Node, before: Shape, after: Shape) -> Node:
     """`source` in another shape of as many elements."""
     old, new = extent(before), extent(after)
     if source.op == "view":
-        old, source = source.extent, source.args[0]  # type: ignore[assignment]
+        old, source = source.extent, source.args[0]  # pyright: ignore[reportAssignmentType]
     return source if old == new else Node("view", (source, _groups(old, new)), old)
 
 
@@ -154,8 +154,8 @@ def permuted(source: Node, shape: Shape, order: Sequence[int]) -> Node:
     """`source` with its dimensions in another order."""
     kept = [axis(shape, dim) for dim in order if axis(shape, dim)]
     if source.op == "permute":
-        inner = dict(source.args[1])  # type: ignore[arg-type]
-        source, kept = source.args[0], [inner.get(one, one) for one in kept]  # type: ignore[assignment]
+        inner = dict(source.args[1])  # pyright: ignore[reportArgumentType, reportCallIssue]
+        source, kept = source.args[0], [inner.get(one, one) for one in kept]  # pyright: ignore[reportArgumentType, reportAssignmentType, reportCallIssue]
     moved = tuple((place - len(kept), was) for place, was in enumerate(kept) if place - len(kept) != was)
     return Node("permute", (source, moved)) if moved else source
 
@@ -186,7 +186,7 @@ def power(base: Node | Attribute, exponent: float) -> Node | Attribute:
         inner = power(base.args[0], exponent)
         return Node("expand", (inner, base.args[1]))
     if base.op == "power":
-        return power(base.args[0], float(base.args[1]) * exponent)  # type: ignore[arg-type]
+        return power(base.args[0], float(base.args[1]) * exponent)  # pyright: ignore[reportArgumentType]
     return base if exponent == 1 else Node("power", (base, f"{exponent:g}"))
 
 

@@ -82,7 +82,7 @@ def expression(node_of: NodeOf, name: str, given: dict[str, Any], out: Any) -> N
             node = node_of(value)
             return ex.expanded(node, value.shape, out.shape) if pointwise and _broadcasts(value, out) else node
         if isinstance(value, list | tuple):
-            return tuple(operand(one) for one in value)  # type: ignore[return-value]
+            return tuple(operand(one) for one in value)  # pyright: ignore[reportReturnType]
         return ex.number(value) if isinstance(value, int | float) else None if value is None else str(value)
 
     if name in _CONSTANTS:

@@ -133,8 +133,8 @@ class Recorder(TorchDispatchMode):
         view = self.views.get(id(tensor))
         if view is not None:
             base, hole = self.node(view.base), view.of(HOLE)
-            if base.op == _WRITTEN and base.args[1].digest == hole.digest:  # type: ignore[union-attr]
-                return base.args[2]  # type: ignore[return-value]
+            if base.op == _WRITTEN and base.args[1].digest == hole.digest:  # pyright: ignore[reportAttributeAccessIssue, reportOptionalMemberAccess]
+                return base.args[2]  # pyright: ignore[reportReturnType]
             return view.of(base)
         if id(tensor) not in self.values:
             self._keep(tensor, Node(f"leaf {kind(tensor)}"))

@@ -82,4 +82,4 @@ NANO = SyntheticConfig(scale="nano")
 
 def with_changes(config: SyntheticConfig, **changes: object) -> SyntheticConfig:
     """A copy of `config` with some fields changed."""
-    return dataclasses.replace(config, **changes)  # type: ignore[arg-type]
+    return dataclasses.replace(config, **changes)

@@ -286,7 +286,8 @@ def _put_local(waiting: Any, name: str, value: Any) -> None:
 
 def _next_of(count: itertools.count[Any]) -> tuple[Any, Any]:
     """What a count gives next, and its step."""
-    return (*count.__reduce__()[1], 1)[:2]  # type: ignore[index]
+    start, *step = count.__reduce__()[1]
+    return start, (step[0] if step else 1)
 
 
 def _count_on(count: itertools.count[Any], target: int) -> None:
@@ -316,7 +317,7 @@ def _of_tensor(tensor: torch.Tensor) -> dict[Any, Region]:
     storage = tensor.untyped_storage()
     if tensor.dtype not in _NUMBERS or not 0 < storage.nbytes() <= _MOST_BYTES:
         return {}
-    flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(storage)  # type: ignore[call-overload]
+    flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(storage)
     return {storage.data_ptr(): Region(partial(_itself, flat), flat.cpu().clone(), (tensor.dtype,))}
 
 

@@ -103,7 +103,7 @@ class AuditTrail:
         """Start listening; nothing is recorded outside `phase`. `time.sleep` raises no audit event before Python 3.13, nor
         does the import of a module that is there already, so functions that do take their places."""
         sys.addaudithook(self._hear)
-        pause, load = time.sleep, importlib._bootstrap._gcd_import  # type: ignore[attr-defined]
+        pause, load = time.sleep, importlib._bootstrap._gcd_import  # pyright: ignore[reportAttributeAccessIssue]
 
         def sleep(seconds: float) -> None:
             self._hear("time.sleep", (seconds,), _BEHIND_A_STAND_IN)
@@ -115,7 +115,7 @@ class AuditTrail:
 
         seconds = inspect.Parameter("seconds", inspect.Parameter.POSITIONAL_ONLY)
         time.sleep = stand_in(pause, sleep, inspect.Signature([seconds]))
-        importlib._bootstrap._gcd_import = stand_in(load, gcd_import)  # type: ignore[attr-defined]
+        importlib._bootstrap._gcd_import = stand_in(load, gcd_import)  # pyright: ignore[reportAttributeAccessIssue]
 
     @contextlib.contextmanager
     def phase(self, name: Phase) -> Iterator[None]:
@@ -234,7 +234,7 @@ class AuditTrail:
 
 def _access(key: tuple[str, str, str, int], count: int) -> Access:
     event, detail, phase, line = key
-    return Access(event=event, detail=detail, phase=phase, line=line, count=count)  # type: ignore[arg-type]
+    return Access(event=event, detail=detail, phase=phase, line=line, count=count)  # pyright: ignore[reportArgumentType]
 
 
 class ExceptionTrace:

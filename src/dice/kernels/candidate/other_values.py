@@ -228,12 +228,12 @@ def odd_weights() -> Iterator[None]:
     seeds = itertools.count(secrets.randbits(48))
     for kind, original in originals.items():
         kind.reset_parameters = odd(original)
-    torch.nn.Module.register_parameter = register_parameter  # type: ignore[method-assign]
-    torch.nn.Module.register_buffer = register_buffer  # type: ignore[method-assign]
+    torch.nn.Module.register_parameter = register_parameter
+    torch.nn.Module.register_buffer = register_buffer
     try:
         yield
     finally:
-        torch.nn.Module.register_parameter = register  # type: ignore[method-assign]
-        torch.nn.Module.register_buffer = register_as_buffer  # type: ignore[method-assign]
+        torch.nn.Module.register_parameter = register
+        torch.nn.Module.register_buffer = register_as_buffer
         for kind, original in originals.items():
             kind.reset_parameters = original

@@ -294,7 +294,7 @@ _TRUE_TYPE = type
 _sum, _least, _most = sum, min, max
 _IS = operator.is_
 _all, _callable, _isinstance, _len, _map, _vars = all, callable, isinstance, len, map, vars
-_layout = torch.Tensor.layout.__get__  # type: ignore[attr-defined]
+_layout = torch.Tensor.layout.__get__  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _named(kind: type) -> str:

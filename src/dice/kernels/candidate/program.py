@@ -85,7 +85,7 @@ class Program:
         self.made, self.loaded = operators.ops, {}
         try:
             with self.trail.phase("init"), torch.no_grad(), self._recorded(operators):
-                model = self._module.ModelNew(*init_inputs)  # type: ignore[union-attr]
+                model = self._module.ModelNew(*init_inputs)  # pyright: ignore[reportOptionalMemberAccess]
                 if not isinstance(model, torch.nn.Module):
                     raise TypeError("ModelNew is not a torch.nn.Module")
                 self.model = model.to(self.accelerator.device)

@@ -136,7 +136,7 @@ def _caches(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
             if _asks_for_the_same(source, sides, how, kept, fingerprints):
                 yield "result_cache", node, ""
         compares = isinstance(node, ast.Call) and source.dotted(node.func) in ("torch.equal", "torch.allclose")
-        if compares and any(map(kept.is_kept, node.args)):  # type: ignore[union-attr]
+        if compares and any(map(kept.is_kept, node.args)):  # pyright: ignore[reportAttributeAccessIssue]
             yield "result_cache", node, ""
     yield from _memoised(source, inputs)
 

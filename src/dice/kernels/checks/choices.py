@@ -90,7 +90,7 @@ class Work(NamedTuple):
     computes: bool = False
     """They compute with PyTorch, or name a function that does."""
 
-    def __or__(self, other: Work) -> Work:  # type: ignore[override]
+    def __or__(self, other: Work) -> Work:
         return Work(self.launches or other.launches, self.computes or other.computes)
 
 

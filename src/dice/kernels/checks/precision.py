@@ -194,7 +194,7 @@ def _is_guard(source: PythonSource, node: ast.AST, above: ast.AST, inputs: set[s
         asks
         and len(above.test.ops) == 1
         and of_input
-        and left.value.id in inputs  # type: ignore[union-attr]
+        and left.value.id in inputs  # pyright: ignore[reportAttributeAccessIssue]
         and all(source.dotted(item) in _NARROW_TYPES for item in types)
         and any(item is source.forward for item in source.ancestors(above))
         and any(node is inner for statement in above.body for inner in ast.walk(statement))

@@ -90,7 +90,7 @@ def _type_of(self: torch.Tensor, dtype: Any = None, *args: Any, **kwargs: Any) -
     return torch.Tensor.type(self, dtype, *args, **kwargs)
 
 
-_GET_DEVICE = torch.Tensor.device.__get__  # type: ignore[attr-defined]
+_GET_DEVICE = torch.Tensor.device.__get__
 _SPECIAL: dict[Any, Callable[..., Any]] = {
     torch.Tensor.cuda: _cuda,
     torch.Tensor.pin_memory: _cuda,
@@ -98,9 +98,9 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     torch.Tensor.get_device: lambda *_: 0,
     torch.get_device: lambda *_: 0,
     torch.Tensor.type: _type_of,
-    torch.Tensor.device.__get__: _device_of,  # type: ignore[attr-defined]
-    torch.Tensor.is_cuda.__get__: lambda self: self.is_cuda or _GET_DEVICE(self).type == "cpu",  # type: ignore[attr-defined]
-    torch.Tensor.is_cpu.__get__: lambda self: False,  # type: ignore[attr-defined]
+    torch.Tensor.device.__get__: _device_of,
+    torch.Tensor.is_cuda.__get__: lambda self: self.is_cuda or _GET_DEVICE(self).type == "cpu",  # pyright: ignore[reportAttributeAccessIssue]
+    torch.Tensor.is_cpu.__get__: lambda self: False,  # pyright: ignore[reportAttributeAccessIssue]
 }
 
 

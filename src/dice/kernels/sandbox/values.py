@@ -251,9 +251,9 @@ class _Sketch(_Visit):
             raise BadHeader("a tensor with a bad size")
         if n_bytes != (whole if strides is None else _span(shape, strides) * item_bytes):
             raise BadHeader("a tensor whose bytes do not match its shape")
-        if offset % ALIGNMENT or offset < self.end:  # type: ignore[operator]
+        if offset % ALIGNMENT or offset < self.end:  # pyright: ignore[reportOptionalOperand]
             raise BadHeader("a tensor outside its buffer")
-        self.end = offset + n_bytes  # type: ignore[operator]
+        self.end = offset + n_bytes  # pyright: ignore[reportOptionalOperand]
         self.value_bytes += whole
         self.places.add(device)
         return torch.empty(shape, dtype=_DTYPES[dtype], device="meta")

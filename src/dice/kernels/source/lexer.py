@@ -119,7 +119,7 @@ def read_tokens(text: str, *, directives: bool = True, offset: int = 0) -> list[
         spelt = text[position:end]
         if kind == "identifier" and "\\" in spelt:
             spelt = _SPLICES.sub("", spelt)
-        tokens.append(Token(kind, spelt, position + offset, end + offset))  # type: ignore[arg-type]
+        tokens.append(Token(kind, spelt, position + offset, end + offset))  # pyright: ignore[reportArgumentType]
         position = end
     _pair(tokens)
     return tokens
