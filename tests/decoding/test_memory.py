@@ -40,7 +40,15 @@ def bytes_of(*tensors: torch.Tensor) -> int:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("changes", [{}, {"tie_word_embeddings": True}, {"heads": 6, "kv_heads": 1}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"tie_word_embeddings": True},
+        {"heads": 6, "kv_heads": 1},
+        {"model_type": "dream", "attention_bias": True, "qk_norm": False},
+    ],
+)
 def test_weights_and_cache_are_the_bytes_that_are_allocated(dtype, changes):
     config = make_config(**changes)
     model = make_model(config).to(dtype)

@@ -14,11 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
-
 from dice.decoding.sampling import SamplingConfig
 from dice.errors import DiceError
-from dice.model.transformer import ModelConfig, Transformer
+from dice.model.transformer import ModelConfig
 
 PREFILL_TOKENS = 16384
 """Prompt tokens of one prefill forward: enough to fill a GPU, and few enough for its memory."""
@@ -67,9 +65,7 @@ class MemoryPlan:
 
 def weight_bytes(config: ModelConfig, itemsize: int) -> int:
     """Bytes of the parameters; a tied head counts once."""
-    with torch.device("meta"):
-        model = Transformer(config)
-    return sum(parameter.numel() for parameter in model.parameters()) * itemsize
+    return config.parameters * itemsize
 
 
 def cache_bytes(config: ModelConfig, slots: int, length: int, itemsize: int) -> int:

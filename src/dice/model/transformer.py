@@ -70,6 +70,14 @@ class ModelConfig:
         return self.num_hidden_layers * self.hidden_size * (heads + 3 * self.intermediate_size)
 
     @property
+    def parameters(self) -> int:
+        """Weights of the whole model; a tied head counts once. No model is built to count: a plan asks for hundreds."""
+        biases = (self.num_attention_heads + 2 * self.num_key_value_heads) * self.head_dim * self.attention_bias
+        norms = 2 * self.hidden_size + 2 * self.head_dim * self.qk_norm
+        tables = self.head_parameters * (1 if self.tie_word_embeddings else 2)
+        return self.matmul_parameters + self.num_hidden_layers * (biases + norms) + self.hidden_size + tables
+
+    @property
     def head_parameters(self) -> int:
         """Weights of the output head."""
         return self.vocab_size * self.hidden_size
