@@ -151,7 +151,8 @@ def load_model(
         if name not in expected:
             raise DiceError(f"{folder / found[name][0]}: tensor '{name}' is not part of a {config.model_type} model.")
     first = DTYPES[next(iter(found.values()))[1]["dtype"]]
-    model = model.to_empty(device=device).to(dtype or first)
+    # `to_empty`, whose `empty_like` would import sympy: half a second of every process that loads a model.
+    model = model._apply(lambda t: torch.empty(t.shape, dtype=t.dtype, device=device)).to(dtype or first)
     if config.tie_word_embeddings:
         model.lm_head.weight = model.model.embed_tokens.weight
     parameters = dict(model.named_parameters())
