@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,12 @@ def answers(name: str, model: Transformer, cases: list[dict], **changes) -> list
     return sorted(decoder.run(requests), key=lambda completion: completion.request.key)
 
 
+@pytest.fixture(scope="module")
+def alone(models) -> Callable[[str], list[Completion]]:
+    """Family -> our answer to each of its cases, which is decoded by itself; made once for the tests that look at it."""
+    return cache(lambda name: [answers(name, models[name], [case])[0] for case in oracle(name)["cases"]])
+
+
 def attention_of(name: str, lengths: list[int]) -> PackedAttention | DenseAttention:
     """The family's attention over texts that lie behind each other: none sees another."""
     if name in ("llada", "dream"):
@@ -97,10 +104,9 @@ def test_logits_are_the_vendors(models, name):
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_tokens_are_the_vendors(models, name):
+def test_tokens_are_the_vendors(alone, name):
     wrong = []
-    for case in oracle(name)["cases"]:
-        (found,) = answers(name, models[name], [case])
+    for case, found in zip(oracle(name)["cases"], alone(name), strict=True):
         released_canvas = name == "llada" and case["mode"] == "released"  # the vendor's answer runs on behind its end
         expected = case["tokens"] if released_canvas else cut(case["tokens"], case["ends"])
         if list(found.ids) != expected:
@@ -158,22 +164,21 @@ def test_a_batch_gives_what_each_answer_alone_gives(models, name):
 
 
 @pytest.mark.parametrize(("name", "schedule"), [("llada", LladaSchedule), ("dream", DreamSchedule)])
-def test_the_early_stop_changes_no_token(models, name, schedule):
+def test_the_early_stop_changes_no_token(models, alone, name, schedule):
+    """A decoder stops early unless it is told not to."""
     saved = 0
-    for case in oracle(name)["cases"]:
+    for case, found in zip(oracle(name)["cases"], alone(name), strict=True):
         if case["mode"] == "released" and name == "llada":
             continue
         given = {"mask_id": MASK, "stop_ids": case["ends"], "max_batch": 1, "max_length": 96}
         request = Request(tuple(case["prompt"]), case["new"], case["seed"])
-        early, whole = (
-            next(CanvasDecoder(models[name], schedule(config_of(name, case)), **given, early_stop=stop).run([request]))
-            for stop in (True, False)
-        )
+        decoder = CanvasDecoder(models[name], schedule(config_of(name, case)), **given, early_stop=False)
+        whole = next(decoder.run([request]))
         assert list(whole.trace.ids) == case["tokens"]
         reason = "stop" if {*case["ends"]} & {*case["tokens"]} else "length"
-        assert (early.ids, early.step_map, early.finish_reason) == (whole.ids, whole.step_map, reason)
-        assert early.n_forwards <= whole.n_forwards == max(whole.trace.step_map)
-        saved += whole.n_forwards - early.n_forwards
+        assert (found.ids, found.step_map, found.finish_reason) == (whole.ids, whole.step_map, reason)
+        assert found.n_forwards <= whole.n_forwards == max(whole.trace.step_map)
+        saved += whole.n_forwards - found.n_forwards
     assert saved > 20
 
 
@@ -207,10 +212,9 @@ def test_a_canvas_that_is_chosen_in_parts_is_the_same(models, name, monkeypatch)
     assert parts.log_confidence == pytest.approx(whole.log_confidence, abs=1e-5)
 
 
-def test_the_forwards_of_the_window_are_the_vendors_but_for_the_last(models):
+def test_the_forwards_of_the_window_are_the_vendors_but_for_the_last(alone):
     """The vendor runs a forward more in which it only finds out that the answer has ended; the prompt's is not counted."""
-    for case in oracle("wedlm")["cases"]:
-        (found,) = answers("wedlm", models["wedlm"], [case])
+    for case, found in zip(oracle("wedlm")["cases"], alone("wedlm"), strict=True):
         assert found.n_forwards - 1 == case["forwards"] - 1
 
 
