@@ -20,7 +20,7 @@ from dice.kernels.builder.compiler import ToolRun, first_error
 from dice.kernels.builder.cpu_errors import check_rules, declared_by_torch, own_error
 from dice.kernels.builder.cpu_static_shared import check_static_shared
 from dice.kernels.builder.cpu_toolchain import cpu_header, runtime_library
-from dice.kernels.builder.cpu_unsupported import unsupported
+from dice.kernels.builder.cpu_unsupported import UNKNOWN_PARAMETER, unsupported
 from dice.kernels.builder.device_image import readable_names
 from dice.kernels.builder.flags import as_lines, standards
 from dice.kernels.builder.main_unit import MainUnit
@@ -191,7 +191,10 @@ class CpuBuild(Route):
         """Object of `text` with the slim header if it has a table, else of `full`, which says the same with pybind11."""
         include = self.include_flags(folder for folder in self.flags.folders if not _TOOLKIT.search(folder))
         if table:
-            done = self._run(text, "slim_cpu", out, [*flags, *include, "-fmax-errors=5"])
+            # the first error decides; going on to the end of the unit takes four times as long
+            done = self._run(text, "slim_cpu", out, [*flags, *include, "-Wfatal-errors"])
+            if not done.ok and UNKNOWN_PARAMETER in done.output:
+                done = self._run(text, "slim_cpu", out, [*flags, *include, "-fmax-errors=5"])
             if done.ok:
                 return out, True
             self._give_up_if_unsupported(done, full)

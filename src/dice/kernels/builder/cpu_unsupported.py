@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+UNKNOWN_PARAMETER = "declared void"
+"""What g++ first says of a kernel one of whose parameters has an unknown type; the next error names the type."""
 _STATED = re.compile(r"unsupported_on_cpu: ([^\n\"]+)")
 _MISSING_HEADER = re.compile(r"fatal error: ([\w./-]+): No such file")
 _TOOLKIT_HEADER = re.compile(
@@ -31,9 +33,8 @@ def unsupported(output: str) -> str | None:
         return match.group(1).strip()
     if (match := _MISSING_HEADER.search(output)) and _TOOLKIT_HEADER.search(match.group(1)):
         return f"<{match.group(1)}>"
-    # A kernel whose parameter has an unknown type is first said to be a variable of type void.
     complaints = (line for line in output.splitlines() if "error:" in line)
-    first = next((line for line in complaints if "declared void" not in line), "")
+    first = next((line for line in complaints if UNKNOWN_PARAMETER not in line), "")
     if (match := _MEMBER_OF.search(first)) and _CUDA_NAMESPACE.match(match.group(2)):
         return f"{match.group(2)}::{match.group(1)}"
     if match := _NO_OVERLOAD.search(first):
