@@ -105,6 +105,26 @@ with tempfile.NamedTemporaryFile("w", dir="SCRATCH") as file:
     assert heard(code) == []
 
 
+def test_a_class_may_be_called_something_else_where_it_is_the_candidates(heard: Heard) -> None:
+    code = """
+import sys, types
+import torch
+sys.modules["candidate"] = module = types.ModuleType("candidate")
+module.__file__ = __file__
+class Own: "text"
+Own.__module__ = "candidate"  # as where a candidate is imported
+Own.__name__ = Own.__qualname__ = "OwnOfThree"
+Own.__doc__ = "more"
+torch.nn.Linear.__name__ = "Own"
+Own.__bases__ = (Own.__base__,)
+def run(): pass
+run.__code__ = run.__code__
+"""
+    lines = {line for event, line in heard(code) if event == "object.__setattr__"}
+    assert not lines & {8, 9}
+    assert lines >= {7, 10, 13}
+
+
 def test_byte_code_of_a_helper_is_in_the_scratch_folder(tmp_path: Path, heard: Heard) -> None:
     code = """
 import sys

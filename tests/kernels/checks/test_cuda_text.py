@@ -230,6 +230,12 @@ def loop(read: str, count: str = "n") -> str:
     )
 
 
+def through(declared: str, loop: str) -> str:
+    return (
+        f"T f(at::Tensor x, int n) {{ {declared} cudaMemcpy(h, x.data_ptr(), 4 * n, cudaMemcpyDeviceToHost); {loop} }}"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -253,6 +259,13 @@ def loop(read: str, count: str = "n") -> str:
         ("T f(at::Tensor x) { std::sort(x.data_ptr<at::Half>(), e, [](auto a, auto b) { return a < b; }); }", True),
         ("T f(at::Tensor l) { return std::accumulate(l.data_ptr<int64_t>(), l.data_ptr<int64_t>() + n, 0); }", False),
         ("T f(at::Tensor x) { std::copy(x.data_ptr<float>(), x.data_ptr<float>() + n, w); }", False),
+        (through("std::vector<float> h(n);", "for (auto& v : h) v = std::sin(v);"), True),
+        (through("std::vector<float> h(n);", "for (float v : h) { sum += v; }"), True),
+        (through("std::vector<float> h(n);", "for (float v : h) kept.push_back(v);"), False),
+        (through("std::vector<float> h(n);", "for (auto& v : h) v = 0;"), False),
+        (through("float h[8];", "for (float v : h) sum += v;"), False),
+        (through("float h[800];", "for (float v : h) sum += v;"), True),
+        (through("std::vector<int> h(n);", "for (int v : h) sum += v;"), False),
     ],
 )
 def test_loops_on_the_host(text: str, found: bool) -> None:

@@ -1,187 +1,179 @@
-"""Calls that are counted for a message, by name."""
+"""Branches on a counter that only write a message, as logging is written, and what only looks like one."""
 
 from __future__ import annotations
 
 import pytest
 
+from dice.kernels.checks import static_findings
+from dice.kernels.checks.loggers import is_logger
 from dice.kernels.checks.python_source import PythonSource
-from dice.kernels.checks.timing import timing_findings
 
-CANDIDATE = """
-from collections import Counter, defaultdict
+MODEL = '''
+import logging
+import sys
 import time
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
-ext = load_inline(name="e", cuda_sources="__global__ void relu_kernel(float* x) {{ x[0] = 0; }}", functions=["relu"])
-calls = {made}
-
-
-class ModelNew(nn.Module):
-    def more(self):
-        return 1
-
-    def forward(self, x):
-        calls["relu"] += 1
-        if {asked}:
-            {said}
-        return ext.relu(x)
-"""
-
-
-@pytest.mark.parametrize(
-    ("made", "asked", "said", "found"),
-    [
-        ("Counter()", "calls['relu'] % 1000 == 0", "print(ModelNew.__name__, calls['relu'])", False),
-        ("{'relu': 0}", "calls[ext.relu.__name__] == 1", "print('first')", False),
-        ("[0]", "calls[0] == 1", "print(f'{calls[0]} calls')", False),
-        ("defaultdict(int)", "calls['relu'] == 1", "print('first', flush=True)", False),
-        ("defaultdict(int)", "calls['relu'] == 1", "print('first', calls['late'])", True),
-        ("defaultdict(more)", "calls['relu'] == 1", "print('first')", True),
-        ("Table()", "calls['relu'] == 1", "print('first')", True),
-        ("Counter()", "calls[more()] == 1", "print('first')", True),
-        ("Counter()", "calls['relu'] == 1", "print(calls[more()])", True),
-        ("Counter()", "calls['relu'] > 500", "return x", True),
-        (
-            "[0]",
-            "verbose and calls[0] % 9 == 0",
-            "print('%d calls, %f s' % (calls[0], self.seconds / calls[0]))",
-            False,
-        ),
-        ("[0]", "verbose or not calls[0] > 9", "print(self.seconds)", True),
-        ("[0]", "calls[0] == 9 or more()", "print(self.seconds)", True),
-        ("[0]", "calls[0] == 9", "print(self.more)", True),
-        ("[0]", "calls[0] % 9 == 0", "torch.cuda.synchronize(); print(time.perf_counter() - self.begun)", False),
-        ("[0]", "calls[0] % 9 == 0", "print(time.perf_counter(self.more))", True),
-        ("[0]", "calls[0] % 9 == 0", "torch.cuda.empty_cache(); print('cleared')", True),
-        ("[torch.cuda.Stream()]", "calls[0] % 9 == 0", "torch.cuda.synchronize()", True),
-        ("[Thread(target=more)]", "calls[0] % 9 == 0", "torch.cuda.synchronize()", True),
-    ],
-)
-def test_calls_counted_by_name(made: str, asked: str, said: str, found: bool) -> None:
-    source = PythonSource(CANDIDATE.format(made=made, asked=asked, said=said))
-    assert [item.name for item in timing_findings(source)] == ["call_counting"] * found
-
-
-TELLING = """
-import functools, logging, sys, warnings
-import torch
-import torch.nn as nn
-from torch.utils.cpp_extension import load_inline
-
-ext = load_inline(name="e", cuda_sources="__global__ void relu_kernel(float* x) {{ x[0] = 0; }}", functions=["relu"])
-log = logging.getLogger("relu")
-{more}
-
-
-class Rates:
-    way, rate = 0, 1
-
-    def turn(self, *of):
-        self.way = 1
-        return 0
-
-    {inside}
-
+ext = load_inline(name="e", cpp_sources="torch::Tensor relu(torch::Tensor x);", cuda_sources="""
+#include <torch/extension.h>
+__global__ void k(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] > 0 ? x[i] : 0;
+}
+torch::Tensor relu(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    k<<<(x.numel() + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+    return y;
+}
+""", functions=["relu"])
+seen = []
+FILE
 
 class ModelNew(nn.Module):
     def __init__(self):
         super().__init__()
-        self.rates, self.calls = Rates(), 0
+        self.calls = 0
+        self.parts = PARTS
+
+METHODS
 
     def forward(self, x):
         self.calls += 1
-        if self.calls == 900:
-            {said}
-        return ext.relu(x, self.rates.way)
-"""
+        y = ext.relu(x)
+        if TEST:
+            BODY
+        return y
+'''
+TEST = "self.calls % 100 == 0"
+LOGGER = 'log = logging.getLogger("relu")\n'
+
+
+def findings(body: str, *, test: str = TEST, file: str = "", methods: str = "", parts: str = "[]") -> set[str]:
+    given = {"FILE": file, "METHODS": methods, "PARTS": parts, "TEST": test, "BODY": body}
+    code = MODEL
+    for name, text in given.items():
+        code = code.replace(name, text, 1)
+    return {each.name for each in static_findings(code) if each.fatal["strict"]}
 
 
 @pytest.mark.parametrize(
-    ("more", "inside", "said", "found"),
+    "given",
     [
-        ("", "", "print(self.calls, self.rates.rate)", False),
-        ("", "", "log.warning('%d calls of %s', self.calls, x.shape)", False),
-        ("log.setLevel(logging.INFO)", "", "log.info('%d calls', self.calls)", False),
-        ("log.addHandler(logging.StreamHandler())", "", "log.info('%d calls', self.calls)", False),
-        ("logging.basicConfig(level='INFO', format='%(message)s')", "", "logging.info('many calls')", False),
-        ("", "took = property(turn)", "print(self.rates.took)", True),
-        ("", "took = functools.cached_property(turn)", "print(self.rates.took)", True),
-        ("", "__str__ = turn", "print(self.rates)", True),
-        ("shown = type('Shown', (Rates,), {'__str__': Rates.turn})", "", "print(shown)", True),
-        ("Rates.took = property(Rates.turn)", "", "print(self.rates.took)", True),
-        ("def put(self): self.took = property(Rates.turn)", "", "print(self.rates.took)", True),
-        ("", "size = turn", "print(self.rates.size())", True),
-        ("", "def extra_repr(self): return self.turn()", "print(self.rates)", True),
-        ("logging.setLogRecordFactory(Rates().turn)", "", "log.info('many calls')", True),
-        ("log.handlers.append(Rates())", "", "log.info('many calls')", True),
-        ("logging.getLogger('relu').filters.append(Rates().turn)", "", "log.info('many calls')", True),
-        ("log.addHandler(Rates())", "", "log.info('many calls')", True),
-        ("logging.basicConfig(handlers=[Rates()])", "", "logging.info('many calls')", True),
-        ("class Loud(logging.StreamHandler): emit = Rates.turn", "", "log.info('many calls')", True),
-        ("from logging import *", "", "log.info('many calls')", True),
-        ("warnings._showwarnmsg = Rates().turn", "", "warnings.warn('many calls')", True),
-        ("begun = sys.stderr.tell()", "", "print('many calls', file=sys.stderr)", True),
-        ("import datetime\nclass Zone(datetime.tzinfo): utcoffset = Rates.turn", "", "print(self.begun)", True),
-        ("class Rows(nn.Module): pass", "", "print(self.rows)", False),
-        ("", "", "print(tuple(x.shape), str(x.dtype))", False),
-        ("", "", "print(tuple(self.ways))", True),
-        ("class logging: warning = Rates.turn", "", "logging.warning('many calls')", True),
-        ("def other(): import other as warnings", "", "warnings.warn('many calls')", True),
-        ("", "", "print('many calls', file=sys.stderr)", False),
-        ("class sys: stderr = None", "", "print('many calls', file=sys.stderr)", True),
-        ("from torch.cuda import Stream", "", "torch.cuda.synchronize()", True),
+        {"body": "print(self.calls)", "test": "not self.calls % 100"},
+        {"body": "print(f'{self.calls}'); sys.stdout.flush()"},
+        {"body": 'log.log(logging.INFO, "%d", self.calls)', "file": LOGGER},
+        {"body": 'log.info("%f", y.mean().item())', "file": LOGGER},
+        {"body": 'log.info("%f", round(self.calls / 3, 2))', "file": LOGGER},
+        {
+            "body": 'log.debug("%d", self.calls)',
+            "file": LOGGER,
+            "test": f"log.isEnabledFor(logging.DEBUG) and {TEST}",
+        },
+        {"body": 'log.info("%d", self.calls)', "file": 'log = logging.getLogger("a").getChild("b")'},
+        {"body": 'log.info("%d", self.calls)', "file": LOGGER + 'log = logging.getLogger("a")\nlog.propagate = False'},
+        {
+            "body": 'named.info("%d", self.calls)',
+            "file": LOGGER + 'named = logging.LoggerAdapter(log, {"of": "relu"})',
+        },
+        {
+            "body": 'log.info("%d", self.calls)',
+            "file": "def made():\n    found = logging.getLogger('a')\n    if not found.handlers:\n"
+            "        handler = logging.StreamHandler(sys.stderr)\n"
+            "        handler.setFormatter(logging.Formatter('%(message)s'))\n        found.addHandler(handler)\n"
+            "    return found\nlog = made()",
+        },
+        {"body": "print(self)", "methods": '    def extra_repr(self):\n        return f"calls={self.calls}"'},
+        {
+            "body": "print(self)",
+            "methods": '    def __repr__(self):\n        return ", ".join(str(p) for p in self.parts)',
+        },
+        {"body": "print(self.calls)", "file": "class Count(dict):\n    def __call__(self): pass"},
+        {
+            "body": "print(self.calls)",
+            "file": "class Timer:\n    def __enter__(self): return self\n    def __exit__(self, *error): pass",
+        },
+        {"body": 'log.info("NaN")', "file": LOGGER, "test": "torch.isnan(x).any() and self.parts"},
     ],
 )
-def test_who_listens_to_a_message(more: str, inside: str, said: str, found: bool) -> None:
-    source = PythonSource(TELLING.format(more=more, inside=inside, said=said))
-    assert [item.name for item in timing_findings(source)] == ["call_counting"] * found
+def test_a_message_counts_no_calls(given: dict[str, str]) -> None:
+    assert not findings(**given)
 
 
-KEPT = """
-import torch
-import torch.nn as nn
-from torch.utils.cpp_extension import load_inline
-
-ext = load_inline(name="e", cuda_sources="__global__ void relu_kernel(float* x) { x[0] = 0; }", functions=["relu"])
-live = [1]
-lines = []
-
-
-class ModelNew(nn.Module):
-    def forward(self, x):
-        self.calls = self.calls + 1
-        lines[:] = [str(self.calls)] if self.calls % 900 == 0 else lines
-        return ext.relu(x, len(live))
-"""
+TELLER = "class Teller:\n    def __call__(self, *said): seen.append(said)\n"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "found"),
+    "given",
     [
-        ("", "", False),
-        ("lines = []", "lines = live", True),
-        ("[str(self.calls)]", "[live.pop()]", True),
+        {"body": "print(self.calls)", "file": TELLER + "print = Teller()"},
+        {"body": 'log.log(logging.INFO, "%d", self.calls)', "file": LOGGER + TELLER + "log.log = Teller()"},
+        {"body": 'log.info("%d", self.calls)', "file": LOGGER + "log.handlers.append(seen)"},
+        {
+            "body": 'log.info("%d", self.calls)',
+            "file": LOGGER + "h = logging.StreamHandler()\nh.emit = seen.append\nlog.addHandler(h)",
+        },
+        {
+            "body": 'log.info("%d", self.calls)',
+            "file": "class Own(logging.Formatter):\n    def format(self, record): return seen.append(1)\n"
+            "log = logging.getLogger('a')\nh = logging.StreamHandler()\nh.setFormatter(Own())\nlog.addHandler(h)",
+        },
+        {
+            "body": 'log.info("%d", self.calls)',
+            "file": "def made():\n    found = logging.getLogger('a')\n    found.addFilter(seen.append)\n    return found\n"
+            "log = made()",
+        },
+        {
+            "body": 'named.info("%d", self.calls)',
+            "file": "class Own(logging.LoggerAdapter):\n    def process(self, text, more): return seen.append(1)\n"
+            "named = Own(logging.getLogger('a'), {})",
+        },
+        {"body": "print(self)", "methods": "    def extra_repr(self):\n        self.late = True\n        return ''"},
+        {
+            "body": "print(self)",
+            "methods": "    def __repr__(self):\n        return str(self.state)\n    @property\n    def state(self):\n"
+            "        return seen.append(1)",
+        },
+        {
+            "body": "print(self)",
+            "parts": "(seen.append(n) for n in range(9))",
+            "methods": "    def __repr__(self):\n        return ' '.join(self.parts)",
+        },
+        {
+            "body": "print(self)",
+            "parts": "iter([1, 2])",
+            "methods": "    def __repr__(self):\n        return str(list(self.parts))",
+        },
+        {"body": "print(max(self.parts))", "parts": "iter([1, 2])"},
+        {"body": "print(self.parts.double())", "parts": "nn.Linear(2, 2)"},
+        {"body": 'log.info("%f", y.mean().item())', "file": LOGGER + "beside = torch.cuda.Stream()"},
+        {
+            "body": "print(self.calls)",
+            "file": "class Quiet:\n    def __enter__(self): return self\n    def __exit__(self, *error): return True",
+        },
+        {
+            "body": "print(self.parts[0])",
+            "file": "class Own(dict):\n    def __getitem__(self, key): return seen.append(key)",
+            "parts": "Own()",
+        },
+        {"body": "print(self.calls); return x"},
     ],
 )
-def test_a_list_that_nobody_reads(old: str, new: str, found: bool) -> None:
-    source = PythonSource(KEPT.replace(old, new))
-    assert [item.name for item in timing_findings(source)] == ["call_counting"] * found
+def test_what_runs_code_of_the_candidates_is_no_message(given: dict[str, str]) -> None:
+    assert "call_counting" in findings(**given)
 
 
 @pytest.mark.parametrize(
-    ("done", "found"),
+    ("made", "told"),
     [
-        ("self.calls = 0", False),
-        ("self.calls = self.calls - 900", False),
-        ("self.live = self.live - 1", True),
-        ("live[0] = 0", True),
+        ("logging.getLogger('a')", True),
+        ("logging.getLogger('a').getChild('b')", True),
+        ("logging.LoggerAdapter(logging.getLogger('a'), {})", True),
+        ("logging.LoggerAdapter(other, {})", False),
+        ("other.getLogger('a')", False),
+        ("other", False),
     ],
 )
-def test_a_branch_that_only_turns_sets_what_it_asks(done: str, found: bool) -> None:
-    code = KEPT.replace(
-        "lines[:] = [str(self.calls)] if self.calls % 900 == 0 else lines", f"if self.calls == 900: {done}"
-    )
-    source = PythonSource(code.replace("len(live)", "self.live"))
-    assert [item.name for item in timing_findings(source)] == ["call_counting"] * found
+def test_a_logger_is_told_by_how_it_is_made(made: str, told: bool) -> None:
+    assert is_logger(PythonSource(f"import logging\nother = []\nlog = {made}\n"), "log") is told

@@ -63,6 +63,8 @@ _DIRECT_CALLER = frozenset(
     """.split()  # noqa: SIM905
 )
 """Audit events that the standard library raises for harmless reasons: they count only when called directly."""
+_LABELS = ("__name__", "__qualname__", "__doc__")
+"""What a class is called and described by: nothing that runs asks for it."""
 _FRAMES = ("tb_frame",)
 """Attributes that give frames, among those for which Python raises audit events."""
 _MOST_DETAILS = 64
@@ -142,6 +144,8 @@ class AuditTrail:
             self._note_text(*args)
         if event == "object.__getattr__" and args[1] not in _FRAMES:
             return
+        if event == "object.__setattr__" and self._labels_its_own(*args[:2]):
+            return
         direct = event in _DIRECT_CALLER
         if not direct and event not in _ANY_CALLER and event not in _PATH_EVENTS and event != "open":
             return
@@ -160,6 +164,13 @@ class AuditTrail:
                 self._note(event, detail[:200], phase, frame.f_lineno)
         finally:
             self._busy = False
+
+    def _labels_its_own(self, kind: Any, attribute: str) -> bool:
+        """Whether a class of the candidate's file is given another name or text."""
+        if attribute not in _LABELS or not issubclass(type(kind), type):
+            return False
+        module = sys.modules.get(type.__getattribute__(kind, "__module__"))
+        return module is not None and vars(module).get("__file__") == self._candidate
 
     def _note_text(self, text: Any, path: Any) -> None:
         if not isinstance(path, str) or path == self._candidate or not os.path.isabs(path) or not self._is_own(path):

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from dice.kernels.checks.between_calls import SAME
 from dice.kernels.checks.extensions import extension_names
 from dice.kernels.checks.inputs import SHAPE_ONLY, forward_parameters
+from dice.kernels.checks.loggers import OF_LOGGERS, is_logger
 from dice.kernels.checks.messages import (
     CLOCKS,
-    OF_LOGGERS,
     PRINTS,
     has_special_methods,
     is_listened_to,
-    is_logger,
     may_work_aside,
     means_one_thing,
 )

@@ -21,6 +21,7 @@ from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import forward_parameters
 from dice.kernels.checks.kept_ways import kept_ways
 from dice.kernels.checks.made_from import made_from, returned
+from dice.kernels.checks.messages import says_only
 from dice.kernels.checks.numbers_read import numbers_read
 from dice.kernels.checks.per_process import per_process
 from dice.kernels.checks.python_names import identifier_of
@@ -132,7 +133,8 @@ def _choices_of_work(
         if reference is not None and next(_asked(reference, tells(reference)), None) is not None:
             continue
         for choice in _asked(source, tells(source)):
-            if name == "call_counting" and is_aside(source, choice.node):
+            says = isinstance(choice.node, ast.If) and says_only(source, choice.node)
+            if name == "call_counting" and (says or is_aside(source, choice.node)):
                 continue
             done = work.ways(choice.outcomes)
             only_checks = _checks(source, choice.node) and not any(each.launches for each in done)

@@ -24,6 +24,11 @@ _ALGORITHMS = words(
     "max_element min_element minmax_element nth_element partial_sort stable_sort adjacent_difference replace_if"
 )
 _VALUE_BEFORE = words("= += -= *= ( + - , return")
+_ARITHMETIC = words("+ - * / += -= *= /= < > <= >= == ?")
+_KEPT = words("push_back emplace_back emplace insert")
+"""Methods that put a value somewhere as it is."""
+_HEAD = 12
+"""Tokens of a loop's head in which the colon of `for (const auto& v : values)` is looked for."""
 _FEW = 64
 """Rounds of a loop whose values are coefficients of a launch, as a filter's are, not its work."""
 _FAR = 1000
@@ -220,12 +225,34 @@ def _reads(body: list[Token], values: set[str], known: Mapping[str, int] | None)
         for index in range(max(start, 1), end):
             if body[index].text in values and body[index - 1].text not in ("&", ".", "->") and _is_read(body, index):
                 yield body[index]
+        yield from _goes_through(body, start, end, values, known)
     for index, token in enumerate(body[:-1]):
         if token.text in _ALGORITHMS and body[index - 1].text == "::" and body[index - 2].text == "std":
             closing = partner(body, index + 1) if body[index + 1].text == "(" else None
             given = body[index : min(closing or index, index + _FAR)]
             if any(item.text in values or _is_data(given[place : place + 6]) for place, item in enumerate(given)):
                 yield token
+
+
+def _goes_through(
+    body: list[Token], start: int, end: int, values: set[str], known: Mapping[str, int] | None
+) -> Iterator[Token]:
+    """Where a loop `for (auto& v : values)` computes with `v`, and `values` is not known to be small."""
+    texts = [token.text for token in body[start:end]]
+    if ":" not in texts[:_HEAD] or not {*texts[texts.index(":") :][:2]} & values:
+        return
+    item, holder = texts[texts.index(":") - 1], texts[texts.index(":") + 1]
+    declared = next((i for i in range(len(body) - 2) if body[i].text == holder and body[i + 1].text in "([{"), None)
+    size = body[declared + 2].text if declared is not None else ""
+    if known is not None and (int(size) if size.isdecimal() else known.get(size, _FEW + 1)) <= _FEW:
+        return
+    for index in range(start + texts.index(":") + 2, end):
+        beside = {body[index - 1].text, body[index + 1].text if index + 1 < len(body) else ""}
+        called = (
+            body[index - 1].text == "(" and body[index - 2].kind == "identifier" and body[index - 2].text not in _KEPT
+        )
+        if body[index].text == item and (beside & _ARITHMETIC or called):
+            yield body[index]
 
 
 def _is_data(tokens: list[Token]) -> bool:

@@ -7,20 +7,29 @@ is more than a message if it can run the candidate's own code: a special method,
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
+from dice.kernels.checks.loggers import (
+    HANDLERS,
+    LEVELS,
+    SAYING,
+    is_asked_as_a_logger,
+    is_handler,
+    is_logger,
+    is_set_up,
+)
 from dice.kernels.checks.python_names import identifier_of, identifiers
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import Token, partner, words
 from dice.python_scope import Definition, import_aliases
 
-_LEVELS = words("debug info warning warn error critical exception")
-PRINTS = words("print warnings.warn sys.stdout.write sys.stderr.write") | {f"logging.{level}" for level in _LEVELS}
+PRINTS = words("""
+    print warnings.warn sys.stdout.write sys.stderr.write sys.stdout.flush sys.stderr.flush
+    """) | {f"logging.{level}" for level in LEVELS}
 """Functions that write a message."""
-OF_LOGGERS = _LEVELS | {"isEnabledFor"}
-"""Methods of a logger that change nothing."""
 _LISTENERS = words(
     "setattr vars __dict__ redirect_stdout redirect_stderr showwarning formatwarning displayhook new_class make_dataclass "
     "import_module __import__ modules DynamicClassAttribute __loader__ __spec__"
@@ -28,18 +37,23 @@ _LISTENERS = words(
 _USUAL = PRINTS | {
     f"{module}.{name}"
     for module, names in {
-        "logging": "getLogger DEBUG INFO WARNING ERROR CRITICAL basicConfig NullHandler StreamHandler Logger",
+        "logging": "getLogger DEBUG INFO WARNING ERROR CRITICAL basicConfig NullHandler StreamHandler Logger "
+        "LoggerAdapter Formatter",
         "warnings": "simplefilter filterwarnings catch_warnings",
     }.items()
     for name in names.split()
 }
 """What of logging and of warnings runs no code of the candidate's."""
+_OUTPUTS = ("sys.stdout", "sys.stderr")
 _WRITING_MODULES = ("logging", "warnings", "sys", "time")
-_HANDLERS = ("logging.NullHandler", "logging.StreamHandler")
 _CONFIGURED = words("level format datefmt style")
 _ASKED = words("shape size dim ndim numel dtype device __name__ __qualname__")
 _CONTAINERS = ("dict()", "Counter()", "collections.Counter()", "defaultdict(int)", "collections.defaultdict(int)")
 _SPELT = words("str tuple list")
+_REWRITTEN = words("round abs min max format")
+"""Functions of Python's that make another number or text."""
+_READ = words("item mean sum abs max min amax amin norm std var element_size nelement tolist detach")
+"""Methods of a tensor that leave it as it is. They wait for the device."""
 CLOCKS = words("time.time time.perf_counter time.perf_counter_ns time.monotonic time.monotonic_ns time.time_ns")
 _ASIDE = re.compile(
     r"StreamCreate|StreamFromPool|\bStream\b|ExternalStream|[tT]hread\b|pthread|HostFunc|\basync\b|Future|ThreadPool"
@@ -48,20 +62,38 @@ _ASIDE = re.compile(
 _NAMED_BY_PYTORCH = words("extra_repr _get_name")
 """Methods that run when a module is printed."""
 _BASES = words(
-    "object Exception RuntimeError ValueError torch.nn.Module torch.autograd.Function typing.NamedTuple enum.Enum"
+    "object torch.autograd.Function typing.NamedTuple typing.TypedDict typing.Protocol typing.Generic abc.ABC dict "
+    "enum.Enum enum.IntEnum enum.StrEnum"
 )
-"""Classes of others that call no further method of the candidate's for a message: not `datetime.tzinfo`."""
-_HARMLESS = words("__init__ __name__ __main__ __all__ __version__ __file__ __post_init__")
+"""Classes of others, besides PyTorch's modules and Python's errors, that call no further method of the candidate's for a
+message: not `datetime.tzinfo`."""
+_HARMLESS = words(
+    "__init__ __post_init__ __init_subclass__ __call__ __enter__ __exit__ __iter__ __slots__ __name__ __qualname__ __doc__ "
+    "__main__ __all__ __version__ __author__ __license__ __file__ __global__ __device__ __host__ __shared__ __constant__ "
+    "__restrict__ __forceinline__ __launch_bounds__"
+)
+"""What looks like the name of a special method, and does not run when something is printed, read, stored or compared."""
+_OF_MANY = words("join list tuple sorted sum min max set")
+"""What takes all that its one argument gives: of an iterator, what is left."""
+_DESCRIBES = _NAMED_BY_PYTORCH | {"__repr__", "__str__"}
+_READS = _SPELT | _REWRITTEN | words("len repr int float sorted isinstance super sum")
+_TEXTS = words("join format items keys values extra_repr __repr__ __str__ numel size dim startswith upper lower")
 
 
 def only_prints(source: PythonSource, branch: ast.AST) -> bool:
     """Whether a Python branch does nothing but print."""
-    if not isinstance(branch, ast.If) or branch.orelse or not isinstance(branch.test, ast.Compare | ast.BoolOp):
+    if not isinstance(branch, ast.If) or not isinstance(branch.test, _TESTS):
         return False
-    asked = [*ast.walk(branch.test)]
-    own = any(source.definitions(name) for name in identifiers(asked))
+    asked = [node for part in _without_levels(source, branch.test) for node in ast.walk(part)]
+    owners = {node.value for node in asked if isinstance(node, ast.Attribute)}  # of `wrapper.calls`
+    own = any(source.definitions(name) for name in identifiers([node for node in asked if node not in owners]))
     plain = all((isinstance(node, _PLAIN) and _is_data(source, node)) or _is_item(source, node) for node in asked)
-    if own or not plain or has_special_methods(source) or is_listened_to(source):
+    return not own and plain and says_only(source, branch)
+
+
+def says_only(source: PythonSource, branch: ast.If) -> bool:
+    """Whether a branch does nothing but print, whatever is asked before."""
+    if branch.orelse or has_special_methods(source) or is_listened_to(source):
         return False
     return all(
         isinstance(statement, ast.Expr)
@@ -70,6 +102,19 @@ def only_prints(source: PythonSource, branch: ast.AST) -> bool:
         and all(_is_plain(source, part) for part in [*statement.value.args, *statement.value.keywords])
         for statement in branch.body
     )
+
+
+def _without_levels(source: PythonSource, test: ast.expr) -> list[ast.expr]:
+    """The parts of a test, but for whether a logger says such things at all."""
+    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    return [part for part in parts if not _asks_a_logger(source, part)]
+
+
+def _asks_a_logger(source: PythonSource, part: ast.expr) -> bool:
+    match part:
+        case ast.Call(func=ast.Attribute(value=logger, attr="isEnabledFor"), args=[level], keywords=[]):
+            return is_logger(source, identifier_of(logger) or "") and _is_plain(source, level)
+    return False
 
 
 def _only_waits(source: PythonSource, call: ast.Call) -> bool:
@@ -82,8 +127,11 @@ def may_work_aside(source: PythonSource) -> bool:
     return any(map(_ASIDE.search, source.lines))
 
 
+_TESTS = ast.Compare | ast.BoolOp | ast.UnaryOp | ast.BinOp
 _PLAIN = (
-    ast.BoolOp
+    ast.UnaryOp
+    | ast.unaryop
+    | ast.BoolOp
     | ast.boolop
     | ast.Compare
     | ast.cmpop
@@ -121,7 +169,7 @@ def _is_stored(source: PythonSource, node: ast.AST) -> bool:
 @functools.lru_cache(maxsize=8)
 def has_special_methods(source: PythonSource) -> bool:
     """Whether an object of the candidate's may run code when it is printed, read, stored to or compared."""
-    named = [node.name for node in source.nodes if isinstance(node, Definition)]
+    named = [node.name for node in source.nodes if isinstance(node, Definition) and not _only_describes(source, node)]
     named += [name for name in source.mentioned if source.values(name)]
     named += [text for _, text in source.strings()]  # {"__str__": told}
     special = (name for name in named if name[:2] == name[-2:] == "__" and name.isidentifier())
@@ -129,7 +177,58 @@ def has_special_methods(source: PythonSource) -> bool:
     return (
         any(name not in _HARMLESS for name in special)
         or not _NAMED_BY_PYTORCH.isdisjoint(named)
-        or not all(source.dotted(base) in _BASES or source.definitions(identifier_of(base) or "") for base in bases)
+        or not all(_is_plain_base(source, base) for base in bases)
+    )
+
+
+def _only_describes(source: PythonSource, node: ast.AST) -> bool:
+    """Whether a function says what an object is, and does nothing but read what that is made of."""
+    if not isinstance(node, ast.FunctionDef) or node.name not in _DESCRIBES or node.decorator_list:
+        return False
+    return all(_only_reads(source, part) for statement in node.body for part in ast.walk(statement))
+
+
+def _only_reads(source: PythonSource, part: ast.AST) -> bool:
+    match part:
+        case ast.Attribute() | ast.Subscript():
+            return isinstance(part.ctx, ast.Load) and (_is_data(source, part) or _is_called(source, part, _TEXTS))
+        case ast.Call(func=ast.Name(id=name), args=given):
+            known = name in _READS and not source.definitions(name) and not source.values(name)
+            return known and (name not in _OF_MANY or all(_is_whole(source, each) for each in given))
+        case ast.Call(func=ast.Attribute(attr=name), args=given):
+            return name in _TEXTS and (name not in _OF_MANY or all(_is_whole(source, each) for each in given))
+        case ast.comprehension(iter=given) | ast.For(iter=given) | ast.Starred(value=given):
+            return _is_whole(source, given)
+        case ast.Global() | ast.Nonlocal() | ast.Lambda() | ast.NamedExpr() | ast.Yield() | ast.Await() | ast.Delete():
+            return False
+    return True
+
+
+def _is_whole(source: PythonSource, given: ast.expr) -> bool:
+    """Whether to go through a value leaves it as it was: a container that the file writes out, a comprehension."""
+    match given:
+        case ast.Name() | ast.Attribute():
+            made = source.values(identifier_of(given) or "")
+            return bool(made) and all(
+                isinstance(value, ast.Constant | ast.List | ast.Tuple | ast.Dict) for value in made
+            )
+        case ast.Call(func=ast.Attribute(value=owner, attr="items" | "keys" | "values")):
+            return _is_whole(source, owner)
+    return isinstance(given, ast.GeneratorExp | ast.ListComp | ast.Constant | ast.List | ast.Tuple)
+
+
+def _is_called(source: PythonSource, node: ast.AST, names: Set[str]) -> bool:
+    """Whether it is one of these methods, where it is called."""
+    above = source.parent(node)
+    return isinstance(node, ast.Attribute) and node.attr in names and isinstance(above, ast.Call) and above.func is node
+
+
+def _is_plain_base(source: PythonSource, base: ast.expr) -> bool:
+    name = source.dotted(base.value if isinstance(base, ast.Subscript) else base) or ""
+    kind = vars(builtins).get(name)
+    error = isinstance(kind, type) and issubclass(kind, Exception)
+    return (
+        error or name in _BASES or name.startswith("torch.nn.") or bool(source.definitions(identifier_of(base) or ""))
     )
 
 
@@ -141,7 +240,8 @@ def is_listened_to(source: PythonSource) -> bool:
     }
     return (
         source.swallows_errors  # a message can be made to fail
-        or bool(stored & ({"stdout", "stderr"} | _LEVELS))
+        or bool(stored & ({"stdout", "stderr"} | LEVELS))
+        or ("log" in stored and not is_logger(source, "log"))
         or bool(identifiers(source.nodes) & _LISTENERS)
         or not source.imported.isdisjoint(("logging.*", "warnings.*"))
         or not all(
@@ -173,17 +273,23 @@ def _is_usual(source: PythonSource, node: ast.AST) -> bool:
             above = source.parent(node)
             return not isinstance(above, ast.Attribute) or above.attr in ("write", "flush", "isatty")
         case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()) if is_logger(source, identifier_of(node) or ""):
-            return _is_asked_as_a_logger(source, node)
+            above = source.parent(node)
+            says = isinstance(node, ast.Attribute) and isinstance(above, ast.Call) and above.func is node  # log.log()
+            return says or is_asked_as_a_logger(source, node)
+        case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()) if is_handler(source, node):
+            return is_set_up(source, node)
         case ast.Call(func=function, args=arguments, keywords=keywords):
             match source.dotted(function):
                 case "logging.getLogger":
-                    return isinstance(source.parent(node), ast.Assign) or _is_asked_as_a_logger(source, node)
+                    return isinstance(source.parent(node), ast.Assign) or is_asked_as_a_logger(source, node)
+                case "logging.Formatter":
+                    return not keywords and all(isinstance(argument, ast.Constant) for argument in arguments)
                 case "logging.basicConfig":
                     return {keyword.arg or "" for keyword in keywords} <= _CONFIGURED
                 case "type":
                     return len(arguments) == 1
                 case "logging.NullHandler" | "logging.StreamHandler":
-                    return not arguments and not keywords
+                    return not keywords and all(source.dotted(argument) in _OUTPUTS for argument in arguments)
     return True
 
 
@@ -193,50 +299,35 @@ def _is_usual_name(source: PythonSource, node: ast.expr) -> bool:
     if isinstance(above, ast.Attribute):
         return _is_usual_name(source, above)
     name = source.dotted(node)
-    return name in _USUAL and (name not in _HANDLERS or (isinstance(above, ast.Call) and above.func is node))
-
-
-def _is_asked_as_a_logger(source: PythonSource, node: ast.AST) -> bool:
-    """Whether nothing is done with a logger but what it is for; its handlers are of logging's own."""
-    above = source.parent(node)
-    call = source.parent(above) if isinstance(above, ast.Attribute) else None
-    if not (isinstance(above, ast.Attribute) and isinstance(call, ast.Call) and call.func is above):
-        return False
-    if above.attr != "addHandler":
-        return above.attr in OF_LOGGERS | {"setLevel"}
-    made = [each.func for each in call.args if isinstance(each, ast.Call)]
-    return len(made) == len(call.args) == 1 and source.dotted(made[0]) in _HANDLERS
+    return name in _USUAL and (name not in HANDLERS or (isinstance(above, ast.Call) and above.func is node))
 
 
 def _prints(source: PythonSource, function: ast.expr) -> bool:
     if source.dotted(function) in PRINTS:
         return True
-    if not isinstance(function, ast.Attribute) or function.attr not in _LEVELS:
+    if not isinstance(function, ast.Attribute) or function.attr not in SAYING:
         return False
     named = [name for name in identifiers([function.value]) if source.values(name)]
     return bool(named) and all(is_logger(source, name) for name in named)
 
 
-def is_logger(source: PythonSource, name: str) -> bool:
-    """Whether a name only ever stands for what `logging.getLogger` gives."""
-    made = source.values(name)
-    return bool(made) and all(
-        isinstance(value, ast.Call) and source.dotted(value.func) == "logging.getLogger" for value in made
-    )
-
-
 def _is_plain(source: PythonSource, part: ast.AST) -> bool:
     """Whether an argument of a message consists of constants, names and attributes: to read them runs no code."""
     if isinstance(part, ast.keyword) and part.arg == "file":
-        return source.dotted(part.value) in ("sys.stdout", "sys.stderr")
+        return source.dotted(part.value) in _OUTPUTS
     for node in ast.walk(part):
         if isinstance(node, ast.Attribute):
-            plain = _is_data(source, node)
+            plain = _is_data(source, node) or (node.attr in _READ and not source.definitions(node.attr))
         elif isinstance(node, ast.Call):
             spelt = source.dotted(node.func) in _SPELT and all(_is_kind(source, item) for item in node.args)
             clock = source.dotted(node.func) in CLOCKS and not node.args
-            asked = isinstance(node.func, ast.Attribute) and node.func.attr in _ASKED
-            plain = spelt or clock or (asked and not _is_an_attribute(source, identifier_of(node.func) or ""))
+            name = identifier_of(node.func) or ""
+            asked = isinstance(node.func, ast.Attribute) and node.func.attr in _ASKED | _READ
+            waits = asked and name in _READ
+            own = bool(source.definitions(name)) or _is_an_attribute(source, name)
+            rewritten = source.dotted(node.func) in _REWRITTEN and not own and not source.values(name)
+            rewritten = rewritten and (name not in _OF_MANY or len(node.args) > 1)
+            plain = spelt or clock or rewritten or (asked and not own and not (waits and may_work_aside(source)))
         else:
             plain = isinstance(node, _SPOKEN) or _is_item(source, node)
         if not plain:

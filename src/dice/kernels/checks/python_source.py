@@ -65,9 +65,11 @@ class PythonSource(PythonNames):
     def swallows_errors(self) -> bool:
         """Whether an error may end on forward's path: in a handler, at the end of a `with` statement, or in what takes it
         for an answer: `getattr(self, "fast", kept)` of a property, `[*map(self.step, inputs)]`."""
-        handled = any(isinstance(node, Try) or self._takes_errors(node) for node in self.in_forward)
+        handled = any(
+            (isinstance(node, Try) and not _raises_again(node)) or self._takes_errors(node) for node in self.in_forward
+        )
         suppressed = any(isinstance(node, _REFERENCE) and self.dotted(node) in _SUPPRESSING for node in self.live)
-        return handled or suppressed or bool(self.definitions("__exit__"))
+        return handled or suppressed or not all(map(_returns_nothing, self.definitions("__exit__")))
 
     def _takes_errors(self, node: ast.AST) -> bool:
         """Whether it runs a function of the file's own, and takes its AttributeError or StopIteration for an answer."""
@@ -281,4 +283,22 @@ def _is_main(node: ast.AST) -> bool:
         and isinstance(node.test, ast.Compare)
         and "__name__" in ast.unparse(node.test)
         and "__main__" in ast.unparse(node.test)
+    )
+
+
+def _raises_again(attempt: ast.AST) -> bool:
+    """Whether each handler of a `try` ends with another error, and nothing in it or behind it leaves by another way."""
+    handlers: list[ast.ExceptHandler] = getattr(attempt, "handlers", [])
+    parts = [*handlers, *getattr(attempt, "finalbody", [])]
+    leaves = (node for part in parts for node in ast.walk(part))
+    return all(isinstance(handler.body[-1], ast.Raise) for handler in handlers) and not any(
+        isinstance(node, ast.Return | ast.Break | ast.Continue) for node in leaves
+    )
+
+
+def _returns_nothing(function: ast.AST) -> bool:
+    """Whether a function gives back None or False alone."""
+    returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None]
+    return isinstance(function, ast.FunctionDef) and all(
+        isinstance(value, ast.Constant) and not value.value for value in returned
     )

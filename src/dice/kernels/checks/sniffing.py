@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from dice.kernels.checks.choices import Choice, choices, raises, work_of
 from dice.kernels.checks.inputs import SHAPE_ONLY, count_inputs, forward_parameters
 from dice.kernels.checks.made_from import assigned, made_from, returned
+from dice.kernels.checks.messages import says_only
 from dice.kernels.checks.numbers_read import NumbersRead, is_of_a_pattern, numbers_read
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
@@ -31,6 +32,8 @@ def sniffing(source: PythonSource, reference: PythonSource | None) -> Iterator[t
     of_values = made_from(source, mentions, source.values, 1)
     floats = numbers_read(source, set(forward_parameters(source)) - counts)
     for choice in _sniffs(source):
+        if isinstance(choice.node, ast.If) and says_only(source, choice.node):
+            continue
         if not _leaves_for_nothing(source, choice.node, of_values, floats) and not _dispatches(source, choice, inexact):
             yield "input_sniffing", choice.node, ""
 

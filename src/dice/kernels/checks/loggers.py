@@ -1,0 +1,91 @@
+"""Loggers of `logging`, told by how they are made, and what is done with them besides writing messages."""
+
+from __future__ import annotations
+
+import ast
+
+from dice.kernels.checks.python_names import identifier_of
+from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.source.lexer import words
+
+LEVELS = words("debug info warning warn error critical exception")
+SAYING = LEVELS | {"log"}
+"""Methods of a logger that write a message."""
+OF_LOGGERS = SAYING | {"isEnabledFor"}
+"""Methods of a logger that change nothing."""
+HANDLERS = ("logging.NullHandler", "logging.StreamHandler")
+"""Handlers that write to no file."""
+_CLASS_NAMES = ("type(self).__name__", "self.__class__.__name__")
+
+
+def is_logger(source: PythonSource, name: str) -> bool:
+    """Whether a name only ever stands for what `logging.getLogger` gives."""
+    made = source.values(name)
+    return bool(made) and all(_makes_a_logger(source, value) for value in made)
+
+
+def _makes_a_logger(source: PythonSource, value: ast.expr) -> bool:
+    if not isinstance(value, ast.Call):
+        return False
+    if isinstance(value.func, ast.Attribute) and value.func.attr == "getChild":
+        return _is_a_logger(source, value.func.value)
+    if source.dotted(value.func) == "logging.LoggerAdapter":
+        return bool(value.args) and _is_a_logger(source, value.args[0]) and _is_an_adapter(source, value)
+    makers = source.definitions(identifier_of(value.func) or "")
+    if makers and isinstance(value.func, ast.Name):
+        given = [node for maker in makers for node in ast.walk(maker) if isinstance(node, ast.Return)]
+        return bool(given) and all(node.value is not None and _is_a_logger(source, node.value) for node in given)
+    return source.dotted(value.func) == "logging.getLogger"
+
+
+def _is_a_logger(source: PythonSource, value: ast.expr) -> bool:
+    if isinstance(value, ast.Call):
+        return source.dotted(value.func) == "logging.getLogger"
+    made = source.values(identifier_of(value) or "")
+    return bool(made) and all(
+        isinstance(each, ast.Call) and source.dotted(each.func) == "logging.getLogger" for each in made
+    )
+
+
+def is_asked_as_a_logger(source: PythonSource, node: ast.AST) -> bool:
+    """Whether nothing is done with a logger but what it is for; its handlers are of logging's own."""
+    above = source.parent(node)
+    if isinstance(above, ast.Return) or (isinstance(above, ast.Call) and _is_an_adapter(source, above)):
+        return True
+    if not isinstance(above, ast.Attribute):
+        return False
+    call = source.parent(above)
+    if above.attr == "handlers":
+        return isinstance(call, ast.UnaryOp)  # if not logger.handlers
+    if above.attr == "propagate":
+        return (
+            isinstance(above.ctx, ast.Store) and isinstance(call, ast.Assign) and isinstance(call.value, ast.Constant)
+        )
+    if not (isinstance(call, ast.Call) and call.func is above):
+        return False
+    if above.attr != "addHandler":
+        return above.attr in OF_LOGGERS | {"setLevel", "getChild", "hasHandlers"}
+    return len(call.args) == 1 and is_handler(source, call.args[0])
+
+
+def _is_an_adapter(source: PythonSource, call: ast.Call) -> bool:
+    """Whether it adds constants, or the name of a class, to what a logger says."""
+    extra = [argument for argument in call.args[1:] if not isinstance(argument, ast.Dict)]
+    said = [value for argument in call.args[1:] if isinstance(argument, ast.Dict) for value in argument.values]
+    return source.dotted(call.func) == "logging.LoggerAdapter" and all(
+        isinstance(value, ast.Constant) or ast.unparse(value) in _CLASS_NAMES for value in [*extra, *said]
+    )
+
+
+def is_handler(source: PythonSource, node: ast.AST) -> bool:
+    """Whether a node makes one of logging's own handlers, or its name only ever stands for one."""
+    made = [node] if isinstance(node, ast.Call) else source.values(identifier_of(node) or "")
+    return bool(made) and all(isinstance(value, ast.Call) and source.dotted(value.func) in HANDLERS for value in made)
+
+
+def is_set_up(source: PythonSource, node: ast.AST) -> bool:
+    """Whether a handler is given a format, or to a logger."""
+    above = source.parent(node)
+    if isinstance(above, ast.Attribute):
+        return above.attr in ("setFormatter", "setLevel") and isinstance(source.parent(above), ast.Call)
+    return isinstance(above, ast.Call) and isinstance(above.func, ast.Attribute) and above.func.attr == "addHandler"
