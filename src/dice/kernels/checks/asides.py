@@ -198,7 +198,7 @@ class _Inside:
         """Whether a name or attribute is an extension's or a logger's, and called for what forward does or for a message."""
         name, above = identifier_of(node) or "", self.source.parent(node)
         if is_logger(self.source, name):
-            return isinstance(above, ast.Attribute) and above.attr in OF_LOGGERS and _is_called(self.source, above)
+            return isinstance(above, ast.Attribute) and above.attr in OF_LOGGERS and self.source.is_called(above)
         return name in extension_names(self.source) and self._is_forwards(node)
 
     def _leaves_nothing(self, whole: ast.expr) -> bool:
@@ -233,7 +233,7 @@ class _Inside:
         above = self.source.parent(node)
         function = above if isinstance(above, ast.Attribute) else node  # ext.relu, relu
         uses = [use for use in self.source.mentions(identifier_of(function) or "") if use not in self.nodes]
-        return _is_called(self.source, function) and any(_is_called(self.source, use) for use in uses)
+        return self.source.is_called(function) and any(self.source.is_called(use) for use in uses)
 
     def _works(self) -> bool:
         """Whether it names an extension or PyTorch, which may remember what was done: memory, random numbers."""
@@ -321,11 +321,6 @@ def _is_made_of(value: ast.expr, told: Set[str]) -> bool:
 
 def _is_text(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-
-
-def _is_called(source: PythonSource, node: ast.AST) -> bool:
-    above = source.parent(node)
-    return isinstance(above, ast.Call) and above.func is node
 
 
 def _whole(source: PythonSource, node: ast.expr) -> ast.expr:

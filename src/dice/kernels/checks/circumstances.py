@@ -133,8 +133,7 @@ def _choices_of_work(
         if reference is not None and next(_asked(reference, tells(reference)), None) is not None:
             continue
         for choice in _asked(source, tells(source)):
-            says = isinstance(choice.node, ast.If) and says_only(source, choice.node)
-            if name == "call_counting" and (says or is_aside(source, choice.node)):
+            if name == "call_counting" and (says_only(source, choice.node) or is_aside(source, choice.node)):
                 continue
             done = work.ways(choice.outcomes)
             only_checks = _checks(source, choice.node) and not any(each.launches for each in done)

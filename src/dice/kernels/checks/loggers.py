@@ -35,16 +35,17 @@ def _makes_a_logger(source: PythonSource, value: ast.expr) -> bool:
     if makers and isinstance(value.func, ast.Name):
         given = [node for maker in makers for node in ast.walk(maker) if isinstance(node, ast.Return)]
         return bool(given) and all(node.value is not None and _is_a_logger(source, node.value) for node in given)
-    return source.dotted(value.func) == "logging.getLogger"
+    return _gets_one(source, value)
 
 
 def _is_a_logger(source: PythonSource, value: ast.expr) -> bool:
-    if isinstance(value, ast.Call):
-        return source.dotted(value.func) == "logging.getLogger"
-    made = source.values(identifier_of(value) or "")
-    return bool(made) and all(
-        isinstance(each, ast.Call) and source.dotted(each.func) == "logging.getLogger" for each in made
-    )
+    """Whether it is what `logging.getLogger` gives itself, or a name for that."""
+    made = [value] if isinstance(value, ast.Call) else source.values(identifier_of(value) or "")
+    return bool(made) and all(_gets_one(source, each) for each in made)
+
+
+def _gets_one(source: PythonSource, value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and source.dotted(value.func) == "logging.getLogger"
 
 
 def is_asked_as_a_logger(source: PythonSource, node: ast.AST) -> bool:

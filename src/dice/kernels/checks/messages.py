@@ -10,7 +10,7 @@ import ast
 import builtins
 import functools
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 
 from dice.kernels.checks.loggers import (
     HANDLERS,
@@ -91,9 +91,9 @@ def only_prints(source: PythonSource, branch: ast.AST) -> bool:
     return not own and plain and says_only(source, branch)
 
 
-def says_only(source: PythonSource, branch: ast.If) -> bool:
+def says_only(source: PythonSource, branch: ast.AST) -> bool:
     """Whether a branch does nothing but print, whatever is asked before."""
-    if branch.orelse or has_special_methods(source) or is_listened_to(source):
+    if not isinstance(branch, ast.If) or branch.orelse or has_special_methods(source) or is_listened_to(source):
         return False
     return all(
         isinstance(statement, ast.Expr)
@@ -190,8 +190,10 @@ def _only_describes(source: PythonSource, node: ast.AST) -> bool:
 
 def _only_reads(source: PythonSource, part: ast.AST) -> bool:
     match part:
+        case ast.Attribute(attr=name, ctx=ast.Load()) if name in _TEXTS and source.is_called(part):
+            return True
         case ast.Attribute() | ast.Subscript():
-            return isinstance(part.ctx, ast.Load) and (_is_data(source, part) or _is_called(source, part, _TEXTS))
+            return isinstance(part.ctx, ast.Load) and _is_data(source, part)
         case ast.Call(func=ast.Name(id=name), args=given):
             known = name in _READS and not source.definitions(name) and not source.values(name)
             return known and (name not in _OF_MANY or all(_is_whole(source, each) for each in given))
@@ -215,12 +217,6 @@ def _is_whole(source: PythonSource, given: ast.expr) -> bool:
         case ast.Call(func=ast.Attribute(value=owner, attr="items" | "keys" | "values")):
             return _is_whole(source, owner)
     return isinstance(given, ast.GeneratorExp | ast.ListComp | ast.Constant | ast.List | ast.Tuple)
-
-
-def _is_called(source: PythonSource, node: ast.AST, names: Set[str]) -> bool:
-    """Whether it is one of these methods, where it is called."""
-    above = source.parent(node)
-    return isinstance(node, ast.Attribute) and node.attr in names and isinstance(above, ast.Call) and above.func is node
 
 
 def _is_plain_base(source: PythonSource, base: ast.expr) -> bool:
@@ -273,8 +269,7 @@ def _is_usual(source: PythonSource, node: ast.AST) -> bool:
             above = source.parent(node)
             return not isinstance(above, ast.Attribute) or above.attr in ("write", "flush", "isatty")
         case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()) if is_logger(source, identifier_of(node) or ""):
-            above = source.parent(node)
-            says = isinstance(node, ast.Attribute) and isinstance(above, ast.Call) and above.func is node  # log.log()
+            says = isinstance(node, ast.Attribute) and source.is_called(node)  # log.log()
             return says or is_asked_as_a_logger(source, node)
         case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()) if is_handler(source, node):
             return is_set_up(source, node)
@@ -299,7 +294,7 @@ def _is_usual_name(source: PythonSource, node: ast.expr) -> bool:
     if isinstance(above, ast.Attribute):
         return _is_usual_name(source, above)
     name = source.dotted(node)
-    return name in _USUAL and (name not in HANDLERS or (isinstance(above, ast.Call) and above.func is node))
+    return name in _USUAL and (name not in HANDLERS or source.is_called(node))
 
 
 def _prints(source: PythonSource, function: ast.expr) -> bool:

@@ -71,6 +71,11 @@ class PythonSource(PythonNames):
         suppressed = any(isinstance(node, _REFERENCE) and self.dotted(node) in _SUPPRESSING for node in self.live)
         return handled or suppressed or not all(map(_returns_nothing, self.definitions("__exit__")))
 
+    def is_called(self, node: ast.AST) -> bool:
+        """Whether a node names the function of a call."""
+        above = self.parent(node)
+        return isinstance(above, ast.Call) and above.func is node
+
     def _takes_errors(self, node: ast.AST) -> bool:
         """Whether it runs a function of the file's own, and takes its AttributeError or StopIteration for an answer."""
         if not isinstance(node, ast.Call):

@@ -32,7 +32,7 @@ def sniffing(source: PythonSource, reference: PythonSource | None) -> Iterator[t
     of_values = made_from(source, mentions, source.values, 1)
     floats = numbers_read(source, set(forward_parameters(source)) - counts)
     for choice in _sniffs(source):
-        if isinstance(choice.node, ast.If) and says_only(source, choice.node):
+        if says_only(source, choice.node):
             continue
         if not _leaves_for_nothing(source, choice.node, of_values, floats) and not _dispatches(source, choice, inexact):
             yield "input_sniffing", choice.node, ""
@@ -152,9 +152,7 @@ def _is_given(source: PythonSource, mention: ast.AST) -> bool:
     """Whether a mention of a name gives what it stands for: of a function of the file, a call of it."""
     if identifier_of(mention) not in _helpers(source):
         return True
-    above = source.parent(mention)
-    own = not (source.dotted(mention) or "").startswith("torch.")
-    return own and isinstance(above, ast.Call) and above.func is mention
+    return source.is_called(mention) and not (source.dotted(mention) or "").startswith("torch.")
 
 
 def _stands_for(source: PythonSource) -> Callable[[str], Iterable[ast.AST]]:
