@@ -137,6 +137,11 @@ TELLER = "class Teller:\n    def __call__(self, *said): seen.append(said)\n"
         },
         {
             "body": "print(self)",
+            "methods": "    def items(self):\n        self.late = True\n        return []\n"
+            "    def __repr__(self):\n        return str(self.items())",
+        },
+        {
+            "body": "print(self)",
             "parts": "(seen.append(n) for n in range(9))",
             "methods": "    def __repr__(self):\n        return ' '.join(self.parts)",
         },

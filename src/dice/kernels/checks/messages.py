@@ -191,7 +191,7 @@ def _only_describes(source: PythonSource, node: ast.AST) -> bool:
 def _only_reads(source: PythonSource, part: ast.AST) -> bool:
     match part:
         case ast.Attribute(attr=name, ctx=ast.Load()) if name in _TEXTS and source.is_called(part):
-            return True
+            return not source.definitions(name)  # nor a method of the file's own
         case ast.Attribute() | ast.Subscript():
             return isinstance(part.ctx, ast.Load) and _is_data(source, part)
         case ast.Call(func=ast.Name(id=name), args=given):
