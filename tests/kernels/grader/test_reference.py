@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.utils._pytree import tree_leaves
 
+from dice.errors import DiceError
 from dice.kernels.grader.reference import Reference
 
 MODEL = """
@@ -88,3 +89,18 @@ def test_what_a_program_keeps_for_later_is_no_fake_tensor() -> None:
     reference = Reference("p", MODEL + kept, torch.device("cpu"))
     assert reference.sizes.inputs == reference.input_bytes == 16
     assert type(reference.inputs(0)[0]) is torch.Tensor
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", torch.OutOfMemoryError),
+        ("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(...)`", DiceError),
+    ],
+)
+def test_a_library_that_finds_the_card_full_is_no_fault_of_the_problem(message: str, expected: type[Exception]) -> None:
+    """A candidate can fill the card: the command must not end as for a file that is no problem."""
+    text = PROGRAM.replace("1 << 20", "8").replace("BODY", f"raise RuntimeError({message!r})")
+    reference = Reference("p", text, torch.device("cpu"))
+    with pytest.raises(expected, match="CUBLAS"):
+        reference.run(reference.model(0), reference.inputs(0), 0)

@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map, tree_structure, tree_unflatten
 
 from dice.errors import DiceError
+from dice.kernels.candidate.failure import lacked_memory
 from dice.kernels.cpu.device import CudaOnCpu
 from dice.kernels.grader.gpu_memory import Sizes
 from dice.kernels.sandbox.leaves import tensors_of
@@ -87,6 +88,8 @@ class Reference:
             # Without its traceback: from Python 3.12 on it refers to the frames of all callers, and they refer to the
             # error. This cycle would keep their tensors, gigabytes of a GPU, until the garbage collector runs.
             error.__traceback__ = None
+            if lacked_memory(error) == "gpu":  # a candidate fills the card: no fault of the problem's
+                raise torch.OutOfMemoryError(text) from error
             raise DiceError(f"Problem {self.problem_id}: {what} ({type(error).__name__}: {text}).") from error
         finally:
             if pretence is not None:
