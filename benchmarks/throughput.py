@@ -12,7 +12,7 @@ verdict and those that the last twentieth took, statuses, host errors, verdicts 
 machine was: cores of this machine, the GPU's share of time with a kernel on it, most of its memory.
 `--verdicts FILE` keeps a line for each candidate, to compare two runs. FLAGS are those of `dice verify`.
 
-With `--timing` candidates are timed, too, and `timed_share` says for which part of the wall time one of them was.
+With `--timing` candidates are timed, too, and `timed_share` says for which part of the wall time one of those judged was.
 """
 
 from __future__ import annotations
