@@ -52,6 +52,9 @@ _HALF_MACROS = (
 # GCC calls a function before every access to memory, volatile ones apart: the runtime makes lanes take turns there.
 _LOCKSTEP_FLAGS = ("-fsanitize=thread", "--param", "tsan-distinguish-volatile=1", "-U__SANITIZE_THREAD__")
 
+# It calls one at the beginning of every piece of code without a branch: the runtime counts them.
+_STEPS_FLAG = "-fsanitize-coverage=trace-pc"
+
 
 @dataclass(frozen=True)
 class CpuUnit:
@@ -158,7 +161,7 @@ class CpuBuild(Route):
         unit = self._render(exact + main, sources.cuda_name, cuda)
         full = self._render(full_main, sources.cuda_name, sources.cuda)
         out, table = self._compile(unit.text, table, "cuda.o", unit.flags, full.text)
-        if not unit.flags:  # instrumented code keeps what is dropped otherwise
+        if not unit.flags and not self.request.counts_steps:  # instrumented code keeps what is dropped otherwise
             readable = partial(readable_names, self.bench)
             check_static_shared(self.bench.folder / out, sources.cuda, sources.cuda_name, readable)
         return out, table
@@ -209,6 +212,7 @@ class CpuBuild(Route):
         own = self.precompiled.toolchain.standard
         others = [flag for flag in standards(self.flags.host) if flag != own]
         precompiled = self.precompiled.header(cpu_header(self.precompiled, header), others)
+        flags = [*flags, _STEPS_FLAG] if self.request.counts_steps else flags
         return self.precompiled.compile_host(self.bench, text, precompiled, out, [*flags, "-I", str(self.bench.folder)])
 
     def _give_up_if_unsupported(self, done: ToolRun, text: str) -> None:

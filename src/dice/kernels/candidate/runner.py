@@ -160,6 +160,11 @@ class Runner:
             runtime.guard_memory(on)
         return {}
 
+    def do_steps(self) -> dict[str, Any]:
+        """How many steps its extensions have taken, where they were built to count them (CPU back end)."""
+        runtime = CpuRuntime.loaded()
+        return {"taken": runtime.steps_taken() if runtime is not None else []}
+
     # ---- its values ----
 
     def do_weights(self, header: values.Header, fds: Sequence[int] = ()) -> dict[str, Any]:

@@ -140,9 +140,10 @@ def _is_refuted(source: CudaSource, name: str, token: Token, seen: Seen | None) 
 
 _VERIFIERS_OWN = re.compile(
     r"DICE_CPU_\w+|dice_cpu_(?:control|configure|launch|keep|keeping|register|kernels|set_error|last_error)"
-    r"|dice_launch_(?:open|table|enable|reset)|dice_ledger|dice_call_watching"
+    r"|dice_launch_(?:open|table|enable|reset)|dice_ledger|dice_call_watching|__sanitizer_cov_\w+|no_sanitize_coverage"
 )
-"""Functions of the launch stubs and of the CPU back end's runtime; other names may be about the Dice coefficient."""
+"""Functions of the launch stubs and of the CPU back end's runtime, and what keeps code from being counted there; other names
+may be about the Dice coefficient."""
 
 
 def _all(source: CudaSource, problem_is_narrow: bool, spared: Set[str]) -> Iterator[tuple[str, Token, str]]:

@@ -385,6 +385,11 @@ def _of_experiment(experiment: ExperimentResult) -> Iterator[Finding]:
         yield _dynamic(
             "result_cache", "what it had kept of a call was overwritten, and the same inputs then gave a wrong output"
         )
+    elif experiment.name == "same_steps" and experiment.outcome == "stale":
+        yield _dynamic(
+            "result_cache",
+            f"its way through its code is another one for inputs that it has just seen, by {experiment.detail}",
+        )
     elif experiment.name == "same_content_again" and experiment.outcome == "stale":
         yield _dynamic("result_cache", f"the same inputs again: {experiment.detail} is not launched any more")
     elif experiment.outcome == "stale" and experiment.name in _FINE:

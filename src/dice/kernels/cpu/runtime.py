@@ -38,6 +38,8 @@ class Order(enum.IntEnum):
     the dynamic part lies the same, and a block that writes there ends with an error."""
 
 
+STEP_CLASSES = 256
+"""As kStepClasses in csrc/cpu/runtime/control.h."""
 _OFFSET_BITS = 20
 """Of a path: the byte where an address stood, and one more (kOffsetBits in csrc/cpu/runtime/arguments.cpp)."""
 
@@ -97,6 +99,7 @@ class _Control(ctypes.Structure):
         ("after_launches", AFTER_LAUNCHES),
         ("guard_memory", ctypes.CFUNCTYPE(None, ctypes.c_int)),
         ("memory_fault", ctypes.CFUNCTYPE(ctypes.c_char_p)),
+        ("steps_taken", ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_uint64))),
     ]
 
 
@@ -164,6 +167,12 @@ class CpuRuntime:
     def take_memory_fault(self) -> str:
         """Which block was written to outside of its ends without ending the process; "" where none was."""
         return self.control.memory_fault().decode()
+
+    def steps_taken(self) -> list[int]:
+        """Steps so far of all code that was built to count them (`ExtensionRequest.counts_steps`), by where it lies."""
+        steps = (ctypes.c_uint64 * STEP_CLASSES)()
+        self.control.steps_taken(steps)
+        return list(steps)
 
 
 def kept_pieces(piece: Callable[[int, Any], int], begin: int = 0) -> Iterator[KeptPiece]:

@@ -30,6 +30,8 @@ class Builds:
     def __init__(self, place: Place, record: Record, evidence: RunEvidence) -> None:
         self.requests: list[ExtensionRequest] = []
         """What the first process asked for, in order."""
+        self.counts_steps = False
+        """Whether what is built from here on counts the steps of its code (CPU back end)."""
         self._place, self._record, self._evidence = place, record, evidence
         self._again = False
         self._asked, self._spent_s = 0, 0.0
@@ -50,6 +52,7 @@ class Builds:
             request = ExtensionRequest.model_validate(message.get("request"))
         except ValidationError as error:
             raise ChannelGarbage(f"a build request with {error.error_count()} faults") from error
+        request = request.model_copy(update={"counts_steps": self.counts_steps})
         limit_s = self._place.limits.build_timeout_s
         if self._asked >= MAX_EXTENSIONS or self._spent_s > limit_s:
             raise CandidateFailure("timeout", f"its builds took over {limit_s:g} s or are over {MAX_EXTENSIONS}")

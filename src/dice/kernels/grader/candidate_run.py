@@ -130,6 +130,18 @@ class CandidateRun:
         self.make_model(self.seeds.weights)
         self.record.stage, self.evidence.reached = stage, reached
 
+    @contextlib.contextmanager
+    def counting_steps(self) -> Iterator[None]:
+        """Another process within the block, whose extensions count the steps of their code (CPU back end)."""
+        self.end()
+        self.builds.counts_steps = True
+        try:
+            self.revive()
+            yield
+        finally:
+            self.builds.counts_steps = False
+            self.end()
+
     def left_s(self, timeout_s: float) -> float:
         """The smaller of `timeout_s` and the rest of the candidate's total time, without builds and waiting."""
         build_s = self._session.build_s if self._session else 0.0

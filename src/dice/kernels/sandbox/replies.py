@@ -197,6 +197,12 @@ class Repeated(_Said):
     calls: Count
 
 
+class Steps(_Said):
+    """Steps that the code of its extensions has taken so far, by where it lies."""
+
+    taken: Annotated[list[Count], Field(max_length=256)]
+
+
 class Report(_Said):
     """All facts so far."""
 

@@ -20,6 +20,8 @@ int kept_piece(size_t i, KeptPiece* piece);
 void after_launches(void (*look)());
 void guard_memory(int on);
 const char* memory_fault();
+constexpr size_t kStepClasses = 256;
+void steps_taken(uint64_t* steps);
 
 struct Control {
     void (*set_ledger)(void* page);
@@ -32,6 +34,7 @@ struct Control {
     void (*after_launches)(void (*look)());
     void (*guard_memory)(int on);
     const char* (*memory_fault)();
+    void (*steps_taken)(uint64_t* steps);
 };
 
 }  // namespace dice_cpu

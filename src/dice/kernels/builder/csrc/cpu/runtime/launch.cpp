@@ -347,6 +347,7 @@ DICE_CPU_API const Control* dice_cpu_control() {
         after_launches,
         guard_memory,
         memory_fault,
+        steps_taken,
     };
     static std::atomic<bool> given{false};
     return given.exchange(true) ? nullptr : &control;

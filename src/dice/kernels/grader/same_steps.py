@@ -1,0 +1,63 @@
+"""Whether a candidate takes the same steps for inputs that it has just seen as for new ones.
+
+What is kept of the last call can be guarded by a sum of itself, so that a copy that was overwritten is made anew, and the
+output is right (`dice.kernels.grader.kept_answers`). But whoever computes takes the same way through his code each time, and
+whoever finds what he kept takes another one. So the extensions are built once more to count their steps: the pieces of code
+without a branch that run. Only the CPU back end can count them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+
+from dice.kernels.grader.candidate_run import LEFT_OVER, CandidateRun
+from dice.kernels.records.evidence import ExperimentResult
+from dice.kernels.sandbox.replies import Repeated, Steps
+
+_CALLS, _SECONDS = 20, 0.5
+"""Before them: what a candidate measures or makes at first is done."""
+_DRAWS = 3
+_TIMES = 4
+"""Calls with the same inputs. Two memories may hold the outputs by turns, and each may be known only once it was used."""
+_SHARE = 0.01
+"""Of the steps of a call. What waits for another thread takes more or fewer of them by chance."""
+
+
+def experiment_same_steps(run: CandidateRun) -> None:
+    """Add a result `same_steps`: `stale` where the steps for the same inputs change, in all draws. Asked where there is
+    memory that outlives a call and follows the inputs (`experiment_kept_values` has found some)."""
+    kept = any(experiment.name == "kept_values" for experiment in run.evidence.experiments)
+    if run.place.backend != "cpu" or not kept:
+        return
+    with run.record.phase("experiments"), run.counting_steps():
+        run.send("inputs", run.draw_inputs(secrets.randbits(48)))
+        run.ask("repeat", Repeated, slot=0, calls=_CALLS, budget_s=_SECONDS, anew=run.inputs_change)
+        for _ in range(_DRAWS):
+            unlike, of_all = _unlike_steps(run)
+            if not unlike:
+                break
+        else:
+            detail = f"{unlike:,} of {of_all:,} steps"
+            run.evidence.experiments.append(ExperimentResult(name="same_steps", outcome="stale", detail=detail))
+            return
+    run.evidence.experiments.append(ExperimentResult(name="same_steps", outcome="right"))
+
+
+def _unlike_steps(run: CandidateRun) -> tuple[int, int]:
+    """By how many steps the last of some calls with one draw of inputs differs from the first, and how many that one took;
+    0 where the last two differ nearly as much."""
+    inputs, seed = run.draw_inputs(secrets.randbits(48)), secrets.randbits(48)
+    totals = [run.ask("steps", Steps).taken]
+    for _ in range(_TIMES):
+        run.send("refill", inputs)
+        run.forward(seed, poison=LEFT_OVER)
+        totals.append(run.ask("steps", Steps).taken)
+    first, *_, another, last = itertools.starmap(_between, itertools.pairwise(totals))
+    unlike, of_all = sum(_between(first, last)), sum(first)
+    changes = unlike > _SHARE * max(of_all, sum(last)) and sum(_between(another, last)) <= unlike / 8
+    return (unlike if changes else 0), of_all
+
+
+def _between(some: list[int], others: list[int]) -> list[int]:
+    return [abs(other - one) for one, other in zip(some, others, strict=True)]
