@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import pytest
 import torch
 
@@ -48,6 +50,7 @@ def test_each_step_of_kernels_and_host_code_counts(cpu_builder: Builder, counted
     module = load_extension(result.path, "steps")
     runtime = CpuRuntime.loaded()
     assert runtime is not None
+    assert isinstance(module, ModuleType)
     x = torch.ones(640)
 
     def steps(times: int, values: torch.Tensor) -> int:

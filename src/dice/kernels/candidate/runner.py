@@ -31,7 +31,7 @@ from dice.kernels.candidate.moved_constants import Move, move_all, moving
 from dice.kernels.candidate.other_values import odd_weights, varied
 from dice.kernels.candidate.program import Program
 from dice.kernels.candidate.refill import refilled
-from dice.kernels.cpu.runtime import CpuRuntime, Order
+from dice.kernels.cpu.runtime import STEP_CLASSES, CpuRuntime, Order
 from dice.kernels.records.evidence import Access
 from dice.kernels.sandbox import values
 from dice.kernels.sandbox.channel import Channel, ChannelClosed
@@ -163,7 +163,7 @@ class Runner:
     def do_steps(self) -> dict[str, Any]:
         """How many steps its extensions have taken, where they were built to count them (CPU back end)."""
         runtime = CpuRuntime.loaded()
-        return {"taken": runtime.steps_taken() if runtime is not None else []}
+        return {"taken": runtime.steps_taken() if runtime is not None else [0] * STEP_CLASSES}
 
     # ---- its values ----
 

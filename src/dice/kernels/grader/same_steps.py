@@ -12,7 +12,7 @@ import itertools
 import secrets
 
 from dice.kernels.grader.candidate_run import LEFT_OVER, CandidateRun
-from dice.kernels.records.evidence import ExperimentResult
+from dice.kernels.records.evidence import ExperimentOutcome, ExperimentResult
 from dice.kernels.sandbox.replies import Repeated, Steps
 
 _CALLS, _SECONDS = 20, 0.5
@@ -33,20 +33,17 @@ def experiment_same_steps(run: CandidateRun) -> None:
     with run.record.phase("experiments"), run.counting_steps():
         run.send("inputs", run.draw_inputs(secrets.randbits(48)))
         run.ask("repeat", Repeated, slot=0, calls=_CALLS, budget_s=_SECONDS, anew=run.inputs_change)
+        unlike = ""
         for _ in range(_DRAWS):
-            unlike, of_all = _unlike_steps(run)
-            if not unlike:
+            if not (unlike := _unlike_steps(run)):
                 break
-        else:
-            detail = f"{unlike:,} of {of_all:,} steps"
-            run.evidence.experiments.append(ExperimentResult(name="same_steps", outcome="stale", detail=detail))
-            return
-    run.evidence.experiments.append(ExperimentResult(name="same_steps", outcome="right"))
+    outcome: ExperimentOutcome = "stale" if unlike else "right"
+    run.evidence.experiments.append(ExperimentResult(name="same_steps", outcome=outcome, detail=unlike))
 
 
-def _unlike_steps(run: CandidateRun) -> tuple[int, int]:
+def _unlike_steps(run: CandidateRun) -> str:
     """By how many steps the last of some calls with one draw of inputs differs from the first, and how many that one took;
-    0 where the last two differ nearly as much."""
+    empty where they are the same, or the last two differ nearly as much."""
     inputs, seed = run.draw_inputs(secrets.randbits(48)), secrets.randbits(48)
     totals = [run.ask("steps", Steps).taken]
     for _ in range(_TIMES):
@@ -56,7 +53,7 @@ def _unlike_steps(run: CandidateRun) -> tuple[int, int]:
     first, *_, another, last = itertools.starmap(_between, itertools.pairwise(totals))
     unlike, of_all = sum(_between(first, last)), sum(first)
     changes = unlike > _SHARE * max(of_all, sum(last)) and sum(_between(another, last)) <= unlike / 8
-    return (unlike if changes else 0), of_all
+    return f"{unlike:,} of {of_all:,} steps" if changes else ""
 
 
 def _between(some: list[int], others: list[int]) -> list[int]:

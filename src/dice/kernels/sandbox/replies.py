@@ -200,7 +200,7 @@ class Repeated(_Said):
 class Steps(_Said):
     """Steps that the code of its extensions has taken so far, by where it lies."""
 
-    taken: Annotated[list[Count], Field(max_length=256)]
+    taken: Annotated[list[Count], Field(min_length=256, max_length=256)]
 
 
 class Report(_Said):
