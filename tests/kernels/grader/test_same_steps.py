@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from dice.kernels.candidate.extension_call import load_inline
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.same_steps import experiment_same_steps
 from dice.kernels.records.evidence import ExperimentResult
@@ -16,12 +17,15 @@ from dice.kernels.records.evidence import ExperimentResult
 class Counted:
     """A run whose calls take the steps of `draws`: a row for each draw of inputs, of steps here and there in each call."""
 
-    def __init__(self, draws: list[list[tuple[int, int]]], backend: str = "cpu", kept: bool = True) -> None:
+    def __init__(
+        self, draws: list[list[tuple[int, int]]], backend: str = "cpu", kept: bool = True, source: str = ""
+    ) -> None:
         known = [ExperimentResult(name="kept_values", outcome="right")] if kept else []
         self.evidence: Any = SimpleNamespace(experiments=known)
         self.record = SimpleNamespace(phase=lambda _: contextlib.nullcontext())
         self.place = SimpleNamespace(backend=backend)
-        self.inputs_change = False
+        self.builds = SimpleNamespace(requests=[load_inline("e", "int f();", source)])
+        self.last, self.inputs_change = object(), False
         self._calls, self._taken = [steps for draw in draws for steps in draw], [70, 7]
         self.counting, self.called = False, 0
 
@@ -77,9 +81,20 @@ def test_who_takes_another_way_for_inputs_that_he_knows_is_told(
     assert (found.detail, run.called) == (detail, called)
 
 
-@pytest.mark.parametrize(("backend", "kept"), [("cuda", True), ("cpu", False)])
-def test_it_is_asked_on_the_cpu_where_something_outlives_a_call(backend: str, kept: bool) -> None:
-    run = Counted([FOUND] * 3, backend, kept)
+@pytest.mark.parametrize(
+    ("backend", "kept", "source", "asked"),
+    [
+        ("cuda", True, "", False),
+        ("cpu", True, "", True),
+        ("cpu", False, "__global__ void k(float* y) { float local = 1.f; *y = local; }", False),
+        ("cpu", False, "__constant__ int sizes[2] = {1, 2}; __device__ float kept[64];", True),
+        ("cpu", False, "int f() { static at::Tensor room; return 0; }", True),
+    ],
+)
+def test_it_is_asked_on_the_cpu_where_something_may_outlive_a_call(
+    backend: str, kept: bool, source: str, asked: bool
+) -> None:
+    run = Counted([SAME], backend, kept, source)
     experiment_same_steps(cast(CandidateRun, run))
-    assert run.called == 0
-    assert not [one for one in run.evidence.experiments if one.name == "same_steps"]
+    assert run.called == (4 if asked else 0)
+    assert any(one.name == "same_steps" for one in run.evidence.experiments) == asked

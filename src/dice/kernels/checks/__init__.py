@@ -60,7 +60,7 @@ def static_findings(
     that need a comparison with it are not made. seen: what a run showed; without one, a rule that needs it only warns.
     Text that is not Python gives no finding. Raises DiceError for more than MOST_CHARACTERS.
     """
-    length = len(code) + sum(map(len, _texts(requests or [])))
+    length = len(code) + sum(len(text) for request in requests or [] for text in request.texts)
     if length > MOST_CHARACTERS:
         raise DiceError(
             f"its text has {length:,} characters, with its modules and sources; {MOST_CHARACTERS:,} are read at most."
@@ -69,7 +69,7 @@ def static_findings(
     if source is None:
         return []
     reference = None if reference_code is None else _parsed(reference_code, entry="Model")
-    asked = None if requests is None else [CudaSource(text) for text in _texts(requests)]
+    asked = None if requests is None else _units(requests)
     units = asked or [unit for _, unit in cuda_strings(source)]
     narrow = reference is None or uses_narrow_types(reference)
     spared = set() if narrow else for_narrow_inputs(source, units)
@@ -141,7 +141,7 @@ def findings(
     static = static_findings(text, requests if evidence is None or ran else None, reference_code, seen)
     if evidence is None:
         return static
-    units = [CudaSource(text) for text in _texts(requests or [])]
+    units = _units(requests or [])
     kernels = {name for unit in units for name in kernel_names(unit)}
     libraries = any(library_calls(unit) for unit in units) or launched_functors(units)
     fallback = any(item.name == "fallback_to_pytorch" for item in static)
@@ -179,14 +179,5 @@ def is_deceptive(found: Iterable[Finding], protocol: Protocol) -> bool:
     return any(item.fatal.get(protocol, False) for item in found)
 
 
-def _texts(requests: Iterable[ExtensionRequest]) -> list[str]:
-    return [
-        text
-        for request in requests
-        for text in (
-            *request.cuda_sources,
-            *request.cpp_sources,
-            *(file.text for file in request.files),
-            *(file.text for file in request.headers),
-        )
-    ]
+def _units(requests: Iterable[ExtensionRequest]) -> list[CudaSource]:
+    return [CudaSource(text) for request in requests for text in request.texts]

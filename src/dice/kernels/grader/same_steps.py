@@ -14,6 +14,7 @@ import secrets
 from dice.kernels.grader.candidate_run import LEFT_OVER, CandidateRun
 from dice.kernels.records.evidence import ExperimentOutcome, ExperimentResult
 from dice.kernels.sandbox.replies import Repeated, Steps
+from dice.kernels.source.cuda_source import CudaSource
 
 _CALLS, _SECONDS = 20, 0.5
 """Before them: what a candidate measures or makes at first is done."""
@@ -25,10 +26,9 @@ _SHARE = 0.01
 
 
 def experiment_same_steps(run: CandidateRun) -> None:
-    """Add a result `same_steps`: `stale` where the steps for the same inputs change, in all draws. Asked where there is
-    memory that outlives a call and follows the inputs (`experiment_kept_values` has found some)."""
-    kept = any(experiment.name == "kept_values" for experiment in run.evidence.experiments)
-    if run.place.backend != "cpu" or not kept:
+    """Add a result `same_steps`: `stale` where the steps for the same inputs change, in all draws. Asked where something can
+    outlive a call."""
+    if run.place.backend != "cpu" or run.last is None or not _may_keep(run):
         return
     with run.record.phase("experiments"), run.counting_steps():
         run.send("inputs", run.draw_inputs(secrets.randbits(48)))
@@ -39,6 +39,13 @@ def experiment_same_steps(run: CandidateRun) -> None:
                 break
     outcome: ExperimentOutcome = "stale" if unlike else "right"
     run.evidence.experiments.append(ExperimentResult(name="same_steps", outcome=outcome, detail=unlike))
+
+
+def _may_keep(run: CandidateRun) -> bool:
+    """Whether memory that Python leads to follows the inputs (`experiment_kept_values` has found it), or the sources have
+    variables that keep their value."""
+    found = any(experiment.name == "kept_values" for experiment in run.evidence.experiments)
+    return found or any(CudaSource(text).variables for request in run.builds.requests for text in request.texts)
 
 
 def _unlike_steps(run: CandidateRun) -> str:

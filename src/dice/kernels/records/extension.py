@@ -105,6 +105,11 @@ class ExtensionRequest(BaseModel):
             raise ValueError("has two files of one name, or a file in the place of a folder")
         return self
 
+    @property
+    def texts(self) -> list[str]:
+        """All its sources and headers."""
+        return [*self.cuda_sources, *self.cpp_sources, *(file.text for file in (*self.files, *self.headers))]
+
     def digest(self) -> str:
         """sha256 of the request's canonical JSON, hex. Without `name`: two names for one source are one build."""
         data = self.model_dump(mode="json", exclude={"name"})
