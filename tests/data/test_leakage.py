@@ -265,7 +265,7 @@ def executed(code):
 
 def outputs_of(space, arguments, inputs):
     """What a program gives after one seed, as a list of tensors; None where it cannot run so."""
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)  # torch.manual_seed writes down where it was called, for each device
     try:
         with torch.no_grad():
             out = space["Model"](*arguments)(*(one.clone() if torch.is_tensor(one) else one for one in inputs))

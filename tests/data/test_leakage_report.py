@@ -11,7 +11,7 @@ from dice.cli import main
 from dice.data.leakage.heldout import PLACE
 from dice.data.leakage.index import leak_index
 from dice.data.leakage.report import Counts, read_report
-from dice.data.leakage.strata import place
+from dice.data.leakage.strata import place, traced_anew
 from dice.data.pair import read_pairs
 from dice.data.synthetic.config import SyntheticConfig
 from dice.data.synthetic.generator import generate
@@ -169,7 +169,7 @@ def test_every_held_out_operator_is_in_the_mini_benchmark():
     ],
 )
 def test_strata_follow_from_the_traced_operators(text, stratum, untrained):
-    placed = place(program(text), {"tanh", "add", "gelu"})
+    placed = place(traced_anew(program(text)), {"tanh", "add", "gelu"})
     assert (placed.stratum, placed.untrained) == (stratum, untrained)
 
 

@@ -4,9 +4,11 @@ from collections import Counter
 import pytest
 
 from dice.cli import main
-from dice.data.leakage.report import Counts, LeakReport
+from dice.data.leakage import trace
+from dice.data.leakage.index import leak_index
+from dice.data.leakage.report import Counts, LeakReport, read_report
 from dice.evaluation.score import LevelScore, Score, rate
-from dice.jsonl import write_jsonl
+from dice.jsonl import read_jsonl, write_jsonl
 from dice.kernels.api import Problem
 
 PROGRAM = """import torch
@@ -82,6 +84,19 @@ def test_exec_is_counted_by_stratum_and_level(files):
     problems = {one["problem"]: (one["stratum"], one["untrained"]) for one in read(files / "t.problems.csv")}
     assert problems["level1/2_B"] == ("operator never trained", "sinh")
     assert problems["level2/2_D"] == ("composition unseen", "")
+
+
+def test_problems_that_a_report_knows_are_placed_as_if_they_were_traced_anew(files, monkeypatch):
+    assert main(command(files)) == 0
+    anew = (files / "t.problems.csv").read_bytes()
+    index = leak_index(read_jsonl(files / "problems.jsonl", Problem))
+    for name in ("one", "two"):
+        report = read_report(files / f"{name}.leaks.json")
+        report.applied = index.applied
+        report.write(files / name)
+    monkeypatch.delattr(trace, "trace")
+    assert main(command(files)) == 0
+    assert (files / "t.problems.csv").read_bytes() == anew
 
 
 def test_a_score_on_other_problems_is_refused(files, capsys):

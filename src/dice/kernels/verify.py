@@ -89,7 +89,6 @@ def verify(config: VerifyConfig, progress: bool = True) -> list[Verdict]:
     Raises DiceError for input that cannot be used, HarnessError for a machine that cannot do the work.
     """
     watch = Stopwatch()
-    start_importing()
     problems = load_problems(config.problems, config.backend) if config.problems else None
     jobs = own_share(make_jobs(read_candidates(config.candidates), problems), config)
     spec = to_spec(config)

@@ -2,23 +2,23 @@
 
 Two CSV files. `out`: row, stratum, level (or `all`), problems, Exec in percent and its 95 % Wilson interval over problems.
 `<out>.problems.csv`: the stratum of each problem, its operators, and those that are in no training program. The operators
-of the training data stand in its reports of leaks (`*.leaks.json`).
+of the training data, and of the problems that it was compared with, stand in its reports of leaks (`*.leaks.json`).
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dice.config import add_options, config_from, stage_config, to_spec
-from dice.data.leakage.report import read_report
-from dice.data.leakage.strata import STRATA, Placed, place
+from dice.data.leakage.report import LeakReport, read_report
+from dice.data.leakage.strata import STRATA, Placed, place, traced_anew
 from dice.errors import DiceError
 from dice.evaluation.score import Score, read_score, wilson
 from dice.jsonl import read_jsonl
 from dice.kernels.api import Problem
-from dice.manifest import Stopwatch, write_manifest
+from dice.manifest import Stopwatch, sha256_text, write_manifest
 from dice.report.rows import Row, percent, with_ends, write_csv
 
 
@@ -70,11 +70,22 @@ def exec_by_stratum(name: str, score: Score, robust: bool, placed: Mapping[str, 
                 yield row | dict(zip(with_ends("exec"), map(percent, ends), strict=True))
 
 
+def placed_by(problems: Iterable[Problem], reports: Sequence[LeakReport]) -> dict[str, Placed]:
+    """Each problem by its id, for models that were trained on the data of the reports."""
+    trained = {name for report in reports for name in report.counts.operators}
+    known = {digest: applied for report in reports for digest, applied in report.applied.items()}
+
+    def placed(code: str) -> Placed:
+        digest = sha256_text(code)
+        return place(known[digest] if digest in known else traced_anew(code), trained)
+
+    return {problem.id: placed(problem.code) for problem in problems}
+
+
 def make_strata(config: StrataConfig) -> list[Row]:
     """Write both files and the manifest; returns the rows of the first. Raises DiceError."""
     watch = Stopwatch()
-    trained = {name for path in config.leaks for name in read_report(path).counts.operators}
-    placed = {problem.id: place(problem.code, trained) for problem in read_jsonl(config.problems, Problem)}
+    placed = placed_by(read_jsonl(config.problems, Problem), [read_report(path) for path in config.leaks])
     found = [
         row
         for scored in config.rows

@@ -156,7 +156,7 @@ def code_of(module: str, package: Path = PACKAGE) -> tuple[str, ...]:
     """
     files: set[Path] = set()
     known = len(_cache())
-    waiting = [module]
+    seen, waiting = {module}, [module]
     while waiting:
         parts = waiting.pop().split(".")
         for depth in range(1, len(parts) + 1):  # importing a.b.c runs a and a.b
@@ -164,7 +164,9 @@ def code_of(module: str, package: Path = PACKAGE) -> tuple[str, ...]:
             if file is not None and file not in files:
                 files.add(file)
                 files.update(_data_files(file))
-                waiting.extend(_imports(file, package))
+                found = _imports(file, package) - seen
+                seen |= found
+                waiting.extend(found)
     if len(_cache()) > known:
         with contextlib.suppress(OSError):  # a cache that cannot be written is none
             write_text(cache_file(), json.dumps(_cache()))
@@ -177,7 +179,12 @@ def stage_code(stage: str) -> tuple[str, ...]:
 
 
 @functools.cache
+def _line(file: str) -> str:
+    return f"{Path(file).relative_to(PACKAGE)} {_digest(Path(file))}"
+
+
+@functools.cache
 def code_digest(stage: str) -> str:
     """Twelve hexadecimal digits of those files: of their names inside the package and their contents, not of their times."""
-    lines = [f"{Path(file).relative_to(PACKAGE)} {_digest(Path(file))}" for file in stage_code(stage)]
+    lines = [_line(file) for file in stage_code(stage)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from dice.config import read_yaml, stage_config
 from dice.data.leakage.expression import Node, contains, postorder
+from dice.data.leakage.report import Applied
 from dice.data.leakage.trace import Traced, trace
 
 PLACE = Path(__file__).with_name("heldout.yaml")
@@ -71,3 +72,8 @@ def held_out() -> tuple[HeldOut, ...]:
 def applied(traced: Traced) -> list[str]:
     """Names of the held-out operators that the program applies."""
     return [one.name for one in held_out() if one.is_in(traced)]
+
+
+def all_applied(traced: Traced) -> Applied:
+    """All that the program applies, for reports."""
+    return Applied(dict(traced.operators), tuple(applied(traced)))

@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from dice.data.leakage.heldout import applied
+from dice.data.leakage.heldout import all_applied, applied
 from dice.data.leakage.outputs import Exam, answered, exam_of
 from dice.data.leakage.program import Failed
-from dice.data.leakage.report import Counts, LeakReport
+from dice.data.leakage.report import Applied, Counts, LeakReport
 from dice.data.leakage.texts import Leak, TextIndex, text_index
 from dice.data.leakage.trace import Traced, trace
 from dice.kernels.api import Problem
@@ -49,6 +49,8 @@ class LeakIndex:
     """Problem -> why its graph is not compared."""
     not_run: dict[str, str] = field(default_factory=dict)
     """Problem -> why its outputs are not compared."""
+    applied: dict[str, Applied | None] = field(default_factory=dict)
+    """sha256 of a problem's code -> what it applies; None: it is not traced."""
     counts: Counts = field(default_factory=Counts)
     """What `check` found so far, programs that are checked again included."""
     _known: dict[str, tuple[Leak | None, tuple[str, ...], str | None]] = field(default_factory=dict)
@@ -82,7 +84,9 @@ class LeakIndex:
         dropped = [{"id": name, **vars(leak)} for name, leak in found.items()]
         problems = len(self.texts.ids)
         name = Path(data).name
-        return LeakReport(name, done, list(benchmarks), problems, self.counts, dropped, self.not_traced, self.not_run)
+        return LeakReport(
+            name, done, list(benchmarks), problems, self.counts, dropped, self.not_traced, self.not_run, self.applied
+        )
 
     def _compared(self, code: str) -> tuple[Leak | None, tuple[str, ...], str | None]:
         """The leak, the operators that the program applies, and why it could only be compared by its text."""
@@ -122,7 +126,8 @@ def leak_index(problems: Iterable[Problem], heldout: bool = True) -> LeakIndex:
     given = list(problems)
     index = LeakIndex(text_index(given), heldout)
     for problem in given:
-        graph, exam = _fingerprint(problem.code)
+        graph, applies, exam = _fingerprint(problem.code)
+        index.applied[sha256_text(problem.code)] = applies
         if isinstance(graph, Failed):
             index.not_traced[problem.id] = str(graph)
         else:
@@ -142,16 +147,18 @@ def add_benchmark_option(parser: argparse.ArgumentParser, meaning: str) -> None:
 
 
 @cache
-def _fingerprint(code: str) -> tuple[str | Failed, Exam | Failed]:
-    """The digest of a problem's graph, and the problem run once; where one cannot be had, why."""
+def _fingerprint(code: str) -> tuple[str | Failed, Applied | None, Exam | Failed]:
+    """The digest of a problem's graph with what it applies, and the problem run once; where one cannot be had, why."""
     graph: str | Failed
+    applies: Applied | None = None
     exam: Exam | Failed
     try:
-        graph = trace(code).digest
+        traced = trace(code)
+        graph, applies = traced.digest, all_applied(traced)
     except Failed as failed:
         graph = failed
     try:
         exam = exam_of(code)
     except Failed as failed:
         exam = failed
-    return graph, exam
+    return graph, applies, exam

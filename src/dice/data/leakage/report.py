@@ -53,6 +53,16 @@ class Counts:
         return sum(self.found.values(), Counter())
 
 
+@dataclass(frozen=True)
+class Applied:
+    """What an exam problem's forward applies."""
+
+    operators: dict[str, int]
+    """PyTorch's operators -> how often."""
+    heldout: tuple[str, ...]
+    """Held-out operators (`heldout.yaml`), whatever their spelling."""
+
+
 @dataclass
 class LeakReport:
     """One data set's report."""
@@ -71,6 +81,8 @@ class LeakReport:
     """Exam problem -> why its graph was not compared."""
     not_run: dict[str, str] = field(default_factory=dict)
     """Exam problem -> why its outputs were not compared."""
+    applied: dict[str, Applied | None] = field(default_factory=dict)
+    """sha256 of an exam problem's code -> what it applies, so that nobody need trace it again; None: it was not traced."""
 
     def write(self, data: str | Path) -> None:
         """Write the file beside `data`."""
