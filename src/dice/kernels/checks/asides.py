@@ -25,6 +25,7 @@ from dice.kernels.checks.messages import (
     may_work_aside,
     means_one_thing,
 )
+from dice.kernels.checks.named import says_all_names
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import CALLED_FIRST, ENTRY_CLASS, PythonSource
 from dice.kernels.checks.torch_calls import COMPUTE, names_computation
@@ -37,8 +38,6 @@ _RUNS_OTHER_CODE = words(
     "eval exec compile globals locals vars setattr delattr getattr __import__ open input memoryview type super object "
     "breakpoint help exit quit"
 )
-_BY_NAME = words("__dict__ attrgetter getmembers")
-"""What reads anything by its name."""
 _LIBRARY = words("sys.stdout sys.stderr torch.cuda.synchronize torch.cuda.is_available torch.testing.assert_close") | {
     f"torch.{name}"
     for name in words("""
@@ -81,8 +80,7 @@ def is_aside(source: PythonSource, node: ast.AST) -> bool:
 def _is_aside(source: PythonSource, function: ast.FunctionDef) -> bool:
     return (
         not is_listened_to(source)  # nor swallows errors: one may be a choice, too
-        and not source.computes_names
-        and not any(map(source.mentions, _BY_NAME))
+        and says_all_names(source)
         and _gives_nothing(source, function)
         and _Inside.of(source, function).keeps_to_itself()
     )

@@ -17,6 +17,7 @@ from dice.kernels.checks.callees import Called, Place, callees_of, given, takers
 from dice.kernels.checks.choices import work_of
 from dice.kernels.checks.extensions import builds
 from dice.kernels.checks.inputs import SHAPE_ONLY
+from dice.kernels.checks.local_values import local_values
 from dice.kernels.checks.numbers_read import scopes_of
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
@@ -56,6 +57,7 @@ class BetweenCalls:
 
     def __init__(self, source: PythonSource) -> None:
         self._source, self._scopes, self._work = source, scopes_of(source), work_of(source)
+        self._local_values = local_values(source)
         self._inside = {node for node in source.in_forward if isinstance(node, Function | ast.Lambda)}
         self._attributes: dict[ast.AST, dict[str, set[Thing]]] = {}
         self._iterators: dict[Thing, bool] = {}
@@ -112,6 +114,8 @@ class BetweenCalls:
         if owner is None or node.id in self._source.aliases:
             return frozenset()
         thing = (owner, node.id)
+        if not self._is_kept(owner, node.id) and (value := self._local_values.at(node)) is not None:
+            return self.things(value)
         return self._other_names.get(thing, frozenset()) | ({thing} if self._is_kept(owner, node.id) else set[Thing]())
 
     def _is_kept(self, owner: Scope, name: str) -> bool:
@@ -251,12 +255,18 @@ class BetweenCalls:
         of them."""
         found: set[Thing] = set()
         followed: set[str] = set()
+        looked_up: set[ast.AST] = set()
         pending = [value]
         while pending:
             node = pending.pop()
-            if isinstance(node, ast.Name) and node.id not in followed and self._is_local(node):
-                followed.add(node.id)
-                pending += self._source.values(node.id)
+            if isinstance(node, ast.Name) and self._is_local(node):
+                only = self._local_values.at(node)
+                if only is not None:
+                    pending += [only] if only not in looked_up else []
+                    looked_up.add(only)
+                elif node.id not in followed:
+                    followed.add(node.id)
+                    pending += self._source.values(node.id)
             found |= self.things(node) if isinstance(node, ast.Name | ast.Attribute | ast.Call) else set()
             match node:
                 case ast.Compare(ops=[ast.Is() | ast.IsNot()]) | ast.Attribute():

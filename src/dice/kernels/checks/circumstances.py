@@ -20,6 +20,7 @@ from dice.kernels.checks.extensions import builds, extension_names
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import forward_parameters
 from dice.kernels.checks.kept_ways import kept_ways
+from dice.kernels.checks.lookups import lookups
 from dice.kernels.checks.made_from import made_from, returned
 from dice.kernels.checks.messages import says_only
 from dice.kernels.checks.numbers_read import numbers_read
@@ -331,7 +332,11 @@ def _asking(source: PythonSource, tells: Tells) -> Set[ast.AST]:
     def stands_for(name: str) -> Iterable[ast.AST]:
         return () if name in extensions else [*source.values(name), *_functions(source, name)]
 
-    return made_from(source, telling, stands_for, _FAR, hides=hides)
+    found = made_from(source, telling, stands_for, _FAR, hides=hides)
+    asked_for = {name for name, value in lookups(source) if value not in found}  # not for what is then kept
+    if found.isdisjoint(asked_for):
+        return found
+    return made_from(source, telling, stands_for, _FAR, follows=lambda mention: mention not in asked_for, hides=hides)
 
 
 def _chosen(source: PythonSource, *, sized: bool) -> Set[ast.AST]:
