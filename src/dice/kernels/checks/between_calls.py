@@ -21,6 +21,7 @@ from dice.kernels.checks.local_values import local_values
 from dice.kernels.checks.numbers_read import scopes_of
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.told import SAME, is_told
 from dice.kernels.source.lexer import words
 from dice.python_scope import Function, Scope, bindings_of, parameter_defaults
 
@@ -40,11 +41,6 @@ _CHANGING = words(
 """Methods that change what has them."""
 _CHANGING_BY_NAME = ("heapq.heap", "operator.i", "operator.setitem", "operator.delitem", "random.shuffle")
 """Functions that change their first argument."""
-SAME = words(
-    "to cuda cpu float half double bfloat16 type type_as contiguous clone detach view reshape flatten t expand expand_as "
-    "resize_ requires_grad_ pin_memory"
-)
-"""Methods that give the same again, in another place or form."""
 _ITERATORS = words(
     "iter map filter zip enumerate reversed count cycle chain repeat islice accumulate starmap takewhile"
 )
@@ -238,11 +234,22 @@ class BetweenCalls:
         elif first is not None and self._changes_first(call, first):
             self.stepped |= self.things(first)
         elif owner is not None and name in (*_CHANGING, "__next__"):
-            self.stepped |= self.things(owner) - {_OWN}
+            things = self.things(owner)
+            notes = name == "add" and all(is_told(self._source, each) for each in arguments)
+            self.stepped |= {thing for thing in things if not (notes and self._is_a_set(thing))} - {_OWN}
             self._after[_OWN] |= {read for each in arguments for read in self._read(each)} & {_OWN}
         elif owner is not None and name in ("setdefault", "__setitem__"):
             for thing in self.things(owner):
                 self._after[thing] |= {read for each in arguments for read in self._read(each)}
+
+    def _is_a_set(self, thing: Thing) -> bool:
+        """Whether a thing begins as an empty set, and is never another one: what is told again changes nothing in it."""
+        made = self.values(thing)
+        return (
+            bool(made)
+            and not self._source.definitions("set")
+            and all(ast.unparse(value) == "set()" and value not in self._source.in_forward for value in made)
+        )
 
     def _changes_first(self, call: ast.Call, first: ast.expr) -> bool:
         """Whether a call changes the first thing that it is given."""

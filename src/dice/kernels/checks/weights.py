@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 
+from dice.kernels.checks.numbers_read import scopes_of
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import words
@@ -34,7 +35,8 @@ def passed_values(source: PythonSource, name: ast.Name) -> list[ast.expr]:
     places = positional_parameters(helper)
     mentions = source.mentions(helper.name)
     calls = [above for node in mentions if isinstance(above := source.parent(node), ast.Call) and above.func is node]
-    simple = not helper.decorator_list and len(source.definitions(helper.name)) == 1 and not source.values(name.id)
+    simple = not helper.decorator_list and len(source.definitions(helper.name)) == 1
+    simple = simple and len(scopes_of(source).bindings[helper].get(name.id, [])) == 1
     if not simple or name.id not in places or not calls or len(calls) < len(mentions):
         return []
     index = places.index(name.id) - (places[0] == "self")
