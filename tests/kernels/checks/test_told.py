@@ -76,4 +76,5 @@ def test_what_is_told_again(old: str, new: str) -> None:
 )
 def test_what_may_be_new_in_each_call(old: str, new: str) -> None:
     changed = CANDIDATE.replace(old, new, 1)
-    assert is_counted(changed) and changed != CANDIDATE
+    assert changed != CANDIDATE
+    assert is_counted(changed)

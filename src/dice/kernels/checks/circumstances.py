@@ -27,6 +27,7 @@ from dice.kernels.checks.numbers_read import numbers_read
 from dice.kernels.checks.per_process import per_process
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.reports import only_reports
 from dice.kernels.checks.sensitive import STDLIB
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
@@ -134,7 +135,7 @@ def _choices_of_work(
         if reference is not None and next(_asked(reference, tells(reference)), None) is not None:
             continue
         for choice in _asked(source, tells(source)):
-            if name == "call_counting" and (says_only(source, choice.node) or is_aside(source, choice.node)):
+            if name == "call_counting" and _tells_nobody(source, choice.node):
                 continue
             done = work.ways(choice.outcomes)
             only_checks = _checks(source, choice.node) and not any(each.launches for each in done)
@@ -304,6 +305,10 @@ def _falls(source: PythonSource, handler: ast.ExceptHandler) -> bool:
 def _count(source: PythonSource) -> Tells:
     """Whether a node reads what outlives a call and what forward changes by what it was."""
     return between_calls(source).is_stepped
+
+
+def _tells_nobody(source: PythonSource, node: ast.AST) -> bool:
+    return says_only(source, node) or only_reports(source, node) or is_aside(source, node)
 
 
 def _checks(source: PythonSource, node: ast.AST) -> bool:
