@@ -107,8 +107,8 @@ def is_a_line(source: PythonSource, statement: ast.stmt) -> bool:
     """Whether a statement does nothing but print, where nobody listens."""
     match statement:
         case ast.Expr(value=ast.Call(func=function, args=arguments, keywords=keywords) as call):
-            prints = _prints(source, function) or _only_waits(source, call)
-            return prints and all(_is_plain(source, part) for part in [*arguments, *keywords])
+            says = prints(source, function) or _only_waits(source, call)
+            return says and all(_is_plain(source, part) for part in [*arguments, *keywords])
     return False
 
 
@@ -305,7 +305,8 @@ def _is_usual_name(source: PythonSource, node: ast.expr) -> bool:
     return name in _USUAL and (name not in HANDLERS or source.is_called(node))
 
 
-def _prints(source: PythonSource, function: ast.expr) -> bool:
+def prints(source: PythonSource, function: ast.expr) -> bool:
+    """Whether a call of it writes a message, by Python's own functions or by a logger."""
     if source.dotted(function) in PRINTS:
         return True
     if not isinstance(function, ast.Attribute) or function.attr not in SAYING:
