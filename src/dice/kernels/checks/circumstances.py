@@ -28,6 +28,7 @@ from dice.kernels.checks.per_process import per_process
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.reports import only_reports
+from dice.kernels.checks.result_checks import only_checks_results
 from dice.kernels.checks.sensitive import STDLIB
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
@@ -308,7 +309,8 @@ def _count(source: PythonSource) -> Tells:
 
 
 def _tells_nobody(source: PythonSource, node: ast.AST) -> bool:
-    return says_only(source, node) or only_reports(source, node) or is_aside(source, node)
+    reports = says_only(source, node) or only_reports(source, node)
+    return reports or only_checks_results(source, node) or is_aside(source, node)
 
 
 def _checks(source: PythonSource, node: ast.AST) -> bool:
