@@ -18,6 +18,7 @@ from dice.kernels.checks.choices import work_of
 from dice.kernels.checks.extensions import builds
 from dice.kernels.checks.inputs import SHAPE_ONLY
 from dice.kernels.checks.local_values import local_values
+from dice.kernels.checks.lookups import makes_room
 from dice.kernels.checks.numbers_read import scopes_of
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
@@ -184,7 +185,7 @@ class BetweenCalls:
         """Note what a statement or an expression changes."""
         match node:
             case ast.AugAssign(target=target):
-                self.stepped |= self._own(target)
+                self.stepped |= set() if self._only_grows(node) else self._own(target)
             case ast.Delete(targets=targets):
                 ends = (part for part in targets if isinstance(part, ast.Subscript) and _is_a_place(part.slice))
                 self.stepped |= {thing for part in ends for thing in self.things(part)}
@@ -236,11 +237,26 @@ class BetweenCalls:
         elif owner is not None and name in (*_CHANGING, "__next__"):
             things = self.things(owner)
             notes = name == "add" and all(is_told(self._source, each) for each in arguments)
-            self.stepped |= {thing for thing in things if not (notes and self._is_a_set(thing))} - {_OWN}
+            rooms = name == "clear" and makes_room(self._source, call)
+            self.stepped |= {thing for thing in things if not (rooms or (notes and self._is_a_set(thing)))} - {_OWN}
             self._after[_OWN] |= {read for each in arguments for read in self._read(each)} & {_OWN}
         elif owner is not None and name in ("setdefault", "__setitem__"):
             for thing in self.things(owner):
                 self._after[thing] |= {read for each in arguments for read in self._read(each)}
+
+    def _only_grows(self, step: ast.AugAssign) -> bool:
+        """Whether it is `while self.room < x.shape[0]: self.room *= 2` of a number: the same input changes it once."""
+        match self._source.parent(step):
+            case ast.While(test=ast.Compare(left=asked, ops=[ast.Lt()], comparators=[bound]), body=[_], orelse=[]):
+                same = ast.unparse(asked) == ast.unparse(step.target) and isinstance(step.op, ast.Mult)
+            case _:
+                return False
+        name = identifier_of(step.target) or ""
+        begun = [value for value in self._source.values(name) if value is not step.value]
+        written = any(text == name for _, text in self._source.strings())  # register_buffer("size", ...)
+        other = any(each in self._source.in_forward for each in begun) or written or self._source.definitions(name)
+        whole = all(map(_is_a_number, [*begun, step.value])) and bool(begun) and _is_a_number(step.value, 2)
+        return same and whole and not other and is_told(self._source, bound)
 
     def _is_a_set(self, thing: Thing) -> bool:
         """Whether a thing begins as an empty set, and is never another one: what is told again changes nothing in it."""
@@ -347,6 +363,10 @@ class BetweenCalls:
     def _is_of_kept(self, test: ast.expr) -> bool:
         names = [part for part in ast.walk(test) if isinstance(part, ast.Name)]
         return all(part.id in ("self", "cls") or self.things(part) for part in names)
+
+
+def _is_a_number(value: ast.expr, least: int = 1) -> bool:
+    return isinstance(value, ast.Constant) and isinstance(value.value, int) and value.value >= least
 
 
 def is_generator(function: ast.AST) -> bool:

@@ -334,7 +334,8 @@ def _asking(source: PythonSource, tells: Tells) -> Set[ast.AST]:
             return all(is_duration(side, 0) for side in [node.left, *node.comparators])
         sized = isinstance(node, ast.Attribute) and node.attr in _SIZES
         kind = sized or (isinstance(node, ast.Attribute) and node.attr in _KINDS)
-        return isinstance(node, ast.Attribute) and kind and node.value not in chosen[sized]
+        own = isinstance(node, ast.Attribute) and identifier_of(node.value) in ("self", "cls")  # self.size += 1
+        return isinstance(node, ast.Attribute) and kind and not own and node.value not in chosen[sized]
 
     def stands_for(name: str) -> Iterable[ast.AST]:
         return () if name in extensions else [*source.values(name), *_functions(source, name)]

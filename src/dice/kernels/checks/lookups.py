@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from dice.kernels.checks.local_values import local_values
 from dice.kernels.checks.messages import has_special_methods
@@ -30,22 +31,50 @@ def lookups(source: PythonSource) -> Iterator[tuple[ast.Name, ast.expr]]:
     if has_special_methods(source) or not says_all_names(source):
         return
     for node in source.in_forward:
-        match node:
-            case ast.If(
-                test=ast.Compare(left=ast.Name() as name, ops=[ast.Is()], comparators=[ast.Constant(value=None)])
-            ):
-                value = local_values(source).at(name)
-                if value is not None and _is_lookup(source, value, node.body):
-                    yield name, value
+        missed = _missed(source, node)
+        if missed is not None and _holds_something(source, missed.table):
+            yield missed.name, missed.value
 
 
-def _is_lookup(source: PythonSource, value: ast.expr, body: Sequence[ast.stmt]) -> bool:
-    """Whether it asks a table that holds no None for what statements then store in it, under the same key."""
+def makes_room(source: PythonSource, call: ast.Call) -> bool:
+    """Whether it clears a table that has become large, where something is missed in it and stored at once: a call that finds
+    its key changes nothing."""
+    statement = source.parent(call)
+    size = source.parent(statement) if statement is not None else None
+    branch = source.parent(size) if size is not None else None
+    missed = _missed(source, branch) if branch is not None else None
+    if not isinstance(size, ast.If) or missed is None or size.orelse or size.body != [statement]:
+        return False
+    begun = source.values(identifier_of(missed.table) or "")
+    bare = all(isinstance(value, ast.Dict) and not value.keys and value not in source.in_forward for value in begun)
+    table = call.func.value if isinstance(call.func, ast.Attribute) else call
+    return bare and bool(begun) and size in missed.before and ast.unparse(table) == ast.unparse(missed.table)
+
+
+class _Missed(NamedTuple):
+    """A branch where a table has nothing under a key, and gets something."""
+
+    name: ast.Name
+    value: ast.expr
+    """The lookup."""
+    table: ast.expr
+    before: Sequence[ast.stmt]
+    """Statements before it is stored."""
+
+
+def _missed(source: PythonSource, node: ast.AST) -> _Missed | None:
+    match node:
+        case ast.If(test=ast.Compare(left=ast.Name() as name, ops=[ast.Is()], comparators=[ast.Constant(value=None)])):
+            value = local_values(source).at(name)
+        case _:
+            return None
     match value:
         case ast.Call(func=ast.Attribute(value=table, attr="get"), args=[key], keywords=[]):
-            stored = (target for each in body if isinstance(each, ast.Assign) for target in each.targets)
-            return _holds_something(source, table) and any(_is_element(source, each, table, key) for each in stored)
-    return False
+            for place, each in enumerate(node.body):
+                targets = each.targets if isinstance(each, ast.Assign) else []
+                if any(_is_element(source, target, table, key) for target in targets):
+                    return _Missed(name, value, table, node.body[:place])
+    return None
 
 
 def _is_element(source: PythonSource, target: ast.expr, table: ast.expr, key: ast.expr) -> bool:
