@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 
 from dice.kernels.checks.finding import finding, one_of_each
+from dice.kernels.checks.log_listeners import stops_a_listener
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.said import only_said
 from dice.kernels.checks.seen import Seen
@@ -87,6 +88,8 @@ def _calls(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
         if kind is None or (name in _POOLS and _ends_before_forward(source, call)):
             continue
         if kind == "environment_sniffing" and only_said(source, call):
+            continue
+        if name == "atexit.register" and stops_a_listener(source, call):
             continue
         if kind == "early_exit" and _fails(call):
             continue
