@@ -55,6 +55,8 @@ def stepped(body: str, more: str = "pass") -> set[str]:
         ("heapq.heappush(self.held, 1)", "held"),
         ("operator.setitem(self.held, 0, 1)", "held"),
         ("held = self.held\nheld.append(1)", "held"),
+        ("push = self.held.append\npush(1)", "held"),
+        ("if self.first:\n    push = self.held.append\nelse:\n    push = self.queue.append\npush(1)", "queue"),
         ("tick(self.held)", "held"),
         ("CALLS.append(1)", "CALLS"),
         ("note.calls = getattr(note, 'calls', 0) + 1", "calls"),

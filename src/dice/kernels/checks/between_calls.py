@@ -227,6 +227,11 @@ class BetweenCalls:
         name, first = identifier_of(call.func), call.args[0] if call.args else None
         owner = call.func.value if isinstance(call.func, ast.Attribute) else None
         arguments = [*call.args, *(item.value for item in call.keywords)]
+        if isinstance(call.func, ast.Name):  # add = self.seen.add
+            given = self._local_values.at(call.func)
+            held = self._source.values(call.func.id) if given is None else [given]
+            methods = (each for each in held if isinstance(each, ast.Attribute) and each.attr in _CHANGING)
+            self.stepped |= {thing for each in methods for thing in self.things(each.value)} - {_OWN}
         if name in _REGISTERS or (isinstance(call.func, ast.Name) and call.func.id == "setattr"):
             key = identifier_of(call)
             self._after[_OWN if key is None else (None, key)] |= {
