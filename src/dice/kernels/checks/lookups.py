@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dice.kernels.checks.local_values import local_values
 from dice.kernels.checks.messages import has_special_methods
-from dice.kernels.checks.named import says_all_names
+from dice.kernels.checks.named import is_pythons, says_all_names
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 
@@ -130,13 +130,9 @@ def _is_something(source: PythonSource, value: ast.expr | None, far: int = _FAR)
             return constant is not None
         case ast.Name() if far:
             return _is_something(source, local_values(source).at(value), far - 1)
-        case ast.Call(func=ast.Name(id=name), args=[_, *_]) if _is_pythons(source, name):
+        case ast.Call(func=ast.Name(id=name), args=[_, *_]) if is_pythons(source, name):
             return name in _NUMBERS or (name in _PICKED and not any(_has_none(source, each) for each in value.args))
     return isinstance(value, _SOMETHING)
-
-
-def _is_pythons(source: PythonSource, name: str) -> bool:
-    return not (source.definitions(name) or source.values(name) or name in source.aliases.keys() | source.parameters)
 
 
 def _has_none(source: PythonSource, value: ast.expr | None, far: int = _FAR) -> bool:

@@ -34,3 +34,8 @@ def _is_written(call: ast.AST | None) -> bool:
         case ast.Call(func=ast.Name(), args=[_, ast.Constant(), *_]):
             return True
     return False
+
+
+def is_pythons(source: PythonSource, name: str) -> bool:
+    """Whether a name is left to Python: the file gives it to nothing of its own."""
+    return not (source.definitions(name) or source.values(name) or name in source.aliases.keys() | source.parameters)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from dice.kernels.checks.local_values import local_values
-from dice.kernels.checks.named import says_all_names
+from dice.kernels.checks.named import is_pythons, says_all_names
 from dice.kernels.checks.numbers_read import scopes_of
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import CALLED_FIRST, ENTRY_CLASS, PythonSource
@@ -42,7 +42,7 @@ def is_told(source: PythonSource, value: ast.expr) -> bool:
         case ast.Constant():
             return True
         case ast.Tuple(elts=parts) | ast.Call(func=ast.Name(id="tuple" | "str"), args=parts, keywords=[]):
-            plain = isinstance(value, ast.Tuple) or _is_pythons(source, identifier_of(value.func) or "")
+            plain = isinstance(value, ast.Tuple) or is_pythons(source, identifier_of(value.func) or "")
             return plain and _are_told(source, parts)
         case ast.Subscript(value=ast.Attribute(attr="shape") as whole, slice=index):
             return is_told(source, whole) and _is_constant(index)
@@ -95,10 +95,6 @@ def _is_asked(source: PythonSource, node: ast.AST) -> bool:
 
 def _are_told(source: PythonSource, parts: Sequence[ast.expr]) -> bool:
     return all(is_told(source, part) for part in parts)
-
-
-def _is_pythons(source: PythonSource, name: str) -> bool:
-    return not (source.definitions(name) or source.values(name) or name in source.aliases.keys() | source.parameters)
 
 
 def _is_again(value: ast.expr, name: str) -> bool:
