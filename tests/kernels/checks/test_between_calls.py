@@ -10,6 +10,13 @@ from lasting_model import TEXT
 from dice.kernels.checks.between_calls import between_calls
 from dice.kernels.checks.python_source import PythonSource
 
+MEMO = """t = self.table.get(1)
+if t is None:
+    if len(self.table) > 8:
+        self.table.clear()
+    t = self.table[1] = ext.f(x)
+return t"""
+
 
 def stepped(body: str, more: str = "pass") -> set[str]:
     indent = "\n        "
@@ -30,10 +37,26 @@ def stepped(body: str, more: str = "pass") -> set[str]:
         ("del self.held[0]", "held"),
         ("self.text = f'{self.text}.'", "text"),
         ("self.table[len(self.table)] = x", "table"),
+        ("n = self.table.get(0)\nif n is None:\n    n = 0\nn = n + 1\nself.table[0] = n", "table"),
+        ("n = self.table.get(0)\ntry:\n    n = n + 1\nfinally:\n    self.table[0] = n", "table"),
+        ("for n in [self.table.get(0) + 1]:\n    self.table[0] = n", "table"),
+        ("if n := self.table.get(0, 0) + 1:\n    self.table[0] = n", "table"),
+        ("n = 0\ndef bump():\n    nonlocal n\n    n = self.table.get(0) + 1\nbump()\nself.table[0] = n", "table"),
+        ("n = self.table.get(0)\nif n is None:\n    n = self.table[0] = [0]\nn[0] += 1", "table"),
+        ("n = self.table.get(0)\nm = n\nn = None\nm.append(1)", "table"),
         ("self.table.setdefault(len(self.table), x)", "table"),
+        (MEMO.replace("get(1)", "get(2)"), "table"),
+        (MEMO.replace("is None", "is not None"), "table"),
+        (MEMO.replace("    if len(self.table) > 8:\n    ", ""), "table"),
+        (MEMO.replace("    t = self.table[1]", "    if len(self.table):\n        t = self.table[1]"), "table"),
+        (MEMO.replace("return t", "self.table.clear()\nreturn t"), "table"),
+        (MEMO.replace("self.table.clear()", "self.held.clear()"), "held"),
+        (MEMO.replace("t = self", "self.table = {}\nt = self", 1), "table"),
         ("heapq.heappush(self.held, 1)", "held"),
         ("operator.setitem(self.held, 0, 1)", "held"),
         ("held = self.held\nheld.append(1)", "held"),
+        ("push = self.held.append\npush(1)", "held"),
+        ("if self.first:\n    push = self.held.append\nelse:\n    push = self.queue.append\npush(1)", "queue"),
         ("tick(self.held)", "held"),
         ("CALLS.append(1)", "CALLS"),
         ("note.calls = getattr(note, 'calls', 0) + 1", "calls"),
@@ -68,6 +91,9 @@ def test_default_arguments_and_variables_of_a_function_that_is_left() -> None:
     [
         "self.table[x.shape] = x.numel()",
         "if x.shape not in self.table:\n    self.table[x.shape] = torch.empty(x.shape)",
+        "t = self.table.get(x.shape)\nif t is None:\n    t = ext.f(x)\n    self.table[x.shape] = t\nreturn t",
+        MEMO,
+        "t = self.table.get(x.shape)\nif t is None:\n    t = min((1, 2), key=ext.f)\n    self.table[x.shape] = t",
         "self.last = x.shape if self.last is None else self.last",
         "self.last = self.last or {}",
         "self.last = self.last.to(x.device).contiguous()",
@@ -84,6 +110,58 @@ def test_default_arguments_and_variables_of_a_function_that_is_left() -> None:
 )
 def test_it_stays_or_follows_the_input(body: str) -> None:
     assert not stepped(body)
+
+
+GROWING = """
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.room = 64
+
+    def forward(self, x):
+        while self.room < x.shape[-1]:
+            self.room *= 2
+        return x
+"""
+
+
+def grows(code: str) -> bool:
+    return "room" not in {name for _, name in between_calls(PythonSource(code)).stepped}
+
+
+@pytest.mark.parametrize(("old", "new"), [("", ""), ("x.shape[-1]", "x.numel()"), ("*= 2", "*= 4")])
+def test_what_grows_as_the_input_asks(old: str, new: str) -> None:
+    assert grows(GROWING.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("*= 2", "*= 2\n            break"),
+        ("*= 2", "*= 2\n        else:\n            self.room *= 2"),
+        ("*= 2", "+= 1"),
+        ("*= 2", "*= 1"),
+        ("*= 2", "*= -2"),
+        ("*= 2", "*= x"),
+        ("self.room < x.shape[-1]", "self.room < x.shape[-1] * 9"),
+        ("self.room < x.shape[-1]", "self.room < x.shape[-1] and self.room % 2"),
+        ("self.room < x.shape[-1]", "self.other < x.shape[-1]"),
+        ("while", "x = x[: self.room]\n        while"),
+        ("while", "self.room = self.room - 63\n        while"),
+        ("while", "self.room = 1\n        while"),
+        ("while", "setattr(self, 'room', 1)\n        while"),
+        ("room = 64", "room = Room(64)"),
+        ("room = 64", "room = 64\n        self.register_buffer('room', torch.ones(1))"),
+        ("    def forward", "    @property\n    def room(self):\n        return 1\n\n    def forward"),
+    ],
+)
+def test_what_grows_by_a_call(old: str, new: str) -> None:
+    changed = GROWING.replace(old, new, 1)
+    assert changed != GROWING
+    assert not grows(changed)
 
 
 def test_who_asks() -> None:

@@ -13,9 +13,8 @@ import functools
 from collections.abc import Set
 from dataclasses import dataclass
 
-from dice.kernels.checks.between_calls import SAME
 from dice.kernels.checks.extensions import extension_names
-from dice.kernels.checks.inputs import SHAPE_ONLY, forward_parameters
+from dice.kernels.checks.inputs import SHAPE_ONLY
 from dice.kernels.checks.loggers import OF_LOGGERS, is_logger
 from dice.kernels.checks.messages import (
     CLOCKS,
@@ -25,20 +24,18 @@ from dice.kernels.checks.messages import (
     may_work_aside,
     means_one_thing,
 )
+from dice.kernels.checks.named import says_all_names
 from dice.kernels.checks.python_names import identifier_of
-from dice.kernels.checks.python_source import CALLED_FIRST, ENTRY_CLASS, PythonSource
+from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.told import SAME, is_called_by_others, is_told
 from dice.kernels.checks.torch_calls import COMPUTE, names_computation
 from dice.kernels.source.lexer import words
-from dice.python_scope import Function, parameter_defaults, parameters
+from dice.python_scope import Function, parameters
 
-_TOLD = words("device dtype shape ndim")
-"""Attributes of an input that it may be told."""
 _RUNS_OTHER_CODE = words(
     "eval exec compile globals locals vars setattr delattr getattr __import__ open input memoryview type super object "
     "breakpoint help exit quit"
 )
-_BY_NAME = words("__dict__ attrgetter getmembers")
-"""What reads anything by its name."""
 _LIBRARY = words("sys.stdout sys.stderr torch.cuda.synchronize torch.cuda.is_available torch.testing.assert_close") | {
     f"torch.{name}"
     for name in words("""
@@ -81,8 +78,7 @@ def is_aside(source: PythonSource, node: ast.AST) -> bool:
 def _is_aside(source: PythonSource, function: ast.FunctionDef) -> bool:
     return (
         not is_listened_to(source)  # nor swallows errors: one may be a choice, too
-        and not source.computes_names
-        and not any(map(source.mentions, _BY_NAME))
+        and says_all_names(source)
         and _gives_nothing(source, function)
         and _Inside.of(source, function).keeps_to_itself()
     )
@@ -98,48 +94,14 @@ def _gives_nothing(source: PythonSource, function: ast.FunctionDef) -> bool:
         and len(source.definitions(function.name)) == 1
         and not function.decorator_list
         and not (function.args.defaults or function.args.kw_defaults)
-        and _is_called_by_others(source)
+        and is_called_by_others(source)
         and all(isinstance(source.parent(call), ast.Expr) and _around(source, call) is source.forward for call in calls)
-        and all(_is_told(source, part) for call in calls for part in [*call.args, *(k.value for k in call.keywords)])
+        and all(is_told(source, part) for call in calls for part in [*call.args, *(k.value for k in call.keywords)])
     )
-
-
-def _is_told(source: PythonSource, value: ast.expr) -> bool:
-    """Whether a value is a constant, or a kind or a size of what forward was given, which nothing can be stored in."""
-    if isinstance(value, ast.Constant):
-        return True
-    return (
-        isinstance(value, ast.Attribute)
-        and value.attr in _TOLD
-        and isinstance(value.value, ast.Name)
-        and value.value.id in _inputs(source)
-        and all(_is_again(each, value.value.id) for each in source.values(value.value.id))
-    )
-
-
-def _inputs(source: PythonSource) -> Set[str]:
-    """Parameters of forward that have no default."""
-    defaults = parameter_defaults(source.forward).keys() if source.forward is not None else ()
-    return {*forward_parameters(source)} - {*defaults}
-
-
-def _is_called_by_others(source: PythonSource) -> bool:
-    """Whether forward is called by who uses the model alone, so that it is given tensors, and an error ends the call."""
-    replaced = any(map(source.values, (ENTRY_CLASS, *CALLED_FIRST))) or "hook" in " ".join(source.mentioned)
-    called = any(node is not source.forward for name in CALLED_FIRST for node in source.mentions(name))
-    return source.forward is not None and source.entry in source.tree.body and not replaced and not called
 
 
 def _around(source: PythonSource, node: ast.AST) -> ast.AST | None:
     return next((above for above in source.ancestors(node) if isinstance(above, Function | ast.Lambda)), None)
-
-
-def _is_again(value: ast.expr, name: str) -> bool:
-    """Whether it is the input of this name in another form: `x.contiguous()`."""
-    match value:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=method)):
-            return owner == name and method in SAME
-    return False
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,12 @@ from dice.kernels.checks.callees import Called, Place, callees_of, given, takers
 from dice.kernels.checks.choices import work_of
 from dice.kernels.checks.extensions import builds
 from dice.kernels.checks.inputs import SHAPE_ONLY
+from dice.kernels.checks.local_values import local_values
+from dice.kernels.checks.lookups import makes_room
 from dice.kernels.checks.numbers_read import scopes_of
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.told import SAME, is_told
 from dice.kernels.source.lexer import words
 from dice.python_scope import Function, Scope, bindings_of, parameter_defaults
 
@@ -39,11 +42,6 @@ _CHANGING = words(
 """Methods that change what has them."""
 _CHANGING_BY_NAME = ("heapq.heap", "operator.i", "operator.setitem", "operator.delitem", "random.shuffle")
 """Functions that change their first argument."""
-SAME = words(
-    "to cuda cpu float half double bfloat16 type type_as contiguous clone detach view reshape flatten t expand expand_as "
-    "resize_ requires_grad_ pin_memory"
-)
-"""Methods that give the same again, in another place or form."""
 _ITERATORS = words(
     "iter map filter zip enumerate reversed count cycle chain repeat islice accumulate starmap takewhile"
 )
@@ -56,6 +54,7 @@ class BetweenCalls:
 
     def __init__(self, source: PythonSource) -> None:
         self._source, self._scopes, self._work = source, scopes_of(source), work_of(source)
+        self._local_values = local_values(source)
         self._inside = {node for node in source.in_forward if isinstance(node, Function | ast.Lambda)}
         self._attributes: dict[ast.AST, dict[str, set[Thing]]] = {}
         self._iterators: dict[Thing, bool] = {}
@@ -112,6 +111,8 @@ class BetweenCalls:
         if owner is None or node.id in self._source.aliases:
             return frozenset()
         thing = (owner, node.id)
+        if not self._is_kept(owner, node.id) and (value := self._local_values.at(node)) is not None:
+            return self.things(value)
         return self._other_names.get(thing, frozenset()) | ({thing} if self._is_kept(owner, node.id) else set[Thing]())
 
     def _is_kept(self, owner: Scope, name: str) -> bool:
@@ -184,7 +185,7 @@ class BetweenCalls:
         """Note what a statement or an expression changes."""
         match node:
             case ast.AugAssign(target=target):
-                self.stepped |= self._own(target)
+                self.stepped |= set() if self._only_grows(node) else self._own(target)
             case ast.Delete(targets=targets):
                 ends = (part for part in targets if isinstance(part, ast.Subscript) and _is_a_place(part.slice))
                 self.stepped |= {thing for part in ends for thing in self.things(part)}
@@ -226,6 +227,11 @@ class BetweenCalls:
         name, first = identifier_of(call.func), call.args[0] if call.args else None
         owner = call.func.value if isinstance(call.func, ast.Attribute) else None
         arguments = [*call.args, *(item.value for item in call.keywords)]
+        if isinstance(call.func, ast.Name):  # add = self.seen.add
+            given = self._local_values.at(call.func)
+            held = self._source.values(call.func.id) if given is None else [given]
+            methods = (each for each in held if isinstance(each, ast.Attribute) and each.attr in _CHANGING)
+            self.stepped |= {thing for each in methods for thing in self.things(each.value)} - {_OWN}
         if name in _REGISTERS or (isinstance(call.func, ast.Name) and call.func.id == "setattr"):
             key = identifier_of(call)
             self._after[_OWN if key is None else (None, key)] |= {
@@ -234,11 +240,37 @@ class BetweenCalls:
         elif first is not None and self._changes_first(call, first):
             self.stepped |= self.things(first)
         elif owner is not None and name in (*_CHANGING, "__next__"):
-            self.stepped |= self.things(owner) - {_OWN}
+            things = self.things(owner)
+            notes = name == "add" and all(is_told(self._source, each) for each in arguments)
+            rooms = name == "clear" and makes_room(self._source, call)
+            self.stepped |= {thing for thing in things if not (rooms or (notes and self._is_a_set(thing)))} - {_OWN}
             self._after[_OWN] |= {read for each in arguments for read in self._read(each)} & {_OWN}
         elif owner is not None and name in ("setdefault", "__setitem__"):
             for thing in self.things(owner):
                 self._after[thing] |= {read for each in arguments for read in self._read(each)}
+
+    def _only_grows(self, step: ast.AugAssign) -> bool:
+        """Whether it is `while self.room < x.shape[0]: self.room *= 2` of a number: the same input changes it once."""
+        match self._source.parent(step):
+            case ast.While(test=ast.Compare(left=asked, ops=[ast.Lt()], comparators=[bound]), body=[_], orelse=[]):
+                same = ast.unparse(asked) == ast.unparse(step.target) and isinstance(step.op, ast.Mult)
+            case _:
+                return False
+        name = identifier_of(step.target) or ""
+        begun = [value for value in self._source.values(name) if value is not step.value]
+        written = any(text == name for _, text in self._source.strings())  # register_buffer("size", ...)
+        other = any(each in self._source.in_forward for each in begun) or written or self._source.definitions(name)
+        whole = all(map(_is_a_number, [*begun, step.value])) and bool(begun) and _is_a_number(step.value, 2)
+        return same and whole and not other and is_told(self._source, bound)
+
+    def _is_a_set(self, thing: Thing) -> bool:
+        """Whether a thing begins as an empty set, and is never another one: what is told again changes nothing in it."""
+        made = self.values(thing)
+        return (
+            bool(made)
+            and not self._source.definitions("set")
+            and all(ast.unparse(value) == "set()" and value not in self._source.in_forward for value in made)
+        )
 
     def _changes_first(self, call: ast.Call, first: ast.expr) -> bool:
         """Whether a call changes the first thing that it is given."""
@@ -251,12 +283,18 @@ class BetweenCalls:
         of them."""
         found: set[Thing] = set()
         followed: set[str] = set()
+        looked_up: set[ast.AST] = set()
         pending = [value]
         while pending:
             node = pending.pop()
-            if isinstance(node, ast.Name) and node.id not in followed and self._is_local(node):
-                followed.add(node.id)
-                pending += self._source.values(node.id)
+            if isinstance(node, ast.Name) and self._is_local(node):
+                only = self._local_values.at(node)
+                if only is not None:
+                    pending += [only] if only not in looked_up else []
+                    looked_up.add(only)
+                elif node.id not in followed:
+                    followed.add(node.id)
+                    pending += self._source.values(node.id)
             found |= self.things(node) if isinstance(node, ast.Name | ast.Attribute | ast.Call) else set()
             match node:
                 case ast.Compare(ops=[ast.Is() | ast.IsNot()]) | ast.Attribute():
@@ -330,6 +368,10 @@ class BetweenCalls:
     def _is_of_kept(self, test: ast.expr) -> bool:
         names = [part for part in ast.walk(test) if isinstance(part, ast.Name)]
         return all(part.id in ("self", "cls") or self.things(part) for part in names)
+
+
+def _is_a_number(value: ast.expr, least: int = 1) -> bool:
+    return isinstance(value, ast.Constant) and isinstance(value.value, int) and value.value >= least
 
 
 def is_generator(function: ast.AST) -> bool:

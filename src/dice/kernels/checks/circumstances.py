@@ -20,12 +20,15 @@ from dice.kernels.checks.extensions import builds, extension_names
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import forward_parameters
 from dice.kernels.checks.kept_ways import kept_ways
+from dice.kernels.checks.lookups import lookups
 from dice.kernels.checks.made_from import made_from, returned
 from dice.kernels.checks.messages import says_only
 from dice.kernels.checks.numbers_read import numbers_read
 from dice.kernels.checks.per_process import per_process
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.reports import only_reports
+from dice.kernels.checks.result_checks import only_checks_results
 from dice.kernels.checks.sensitive import STDLIB
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
@@ -133,7 +136,7 @@ def _choices_of_work(
         if reference is not None and next(_asked(reference, tells(reference)), None) is not None:
             continue
         for choice in _asked(source, tells(source)):
-            if name == "call_counting" and (says_only(source, choice.node) or is_aside(source, choice.node)):
+            if name == "call_counting" and _tells_nobody(source, choice.node):
                 continue
             done = work.ways(choice.outcomes)
             only_checks = _checks(source, choice.node) and not any(each.launches for each in done)
@@ -305,6 +308,11 @@ def _count(source: PythonSource) -> Tells:
     return between_calls(source).is_stepped
 
 
+def _tells_nobody(source: PythonSource, node: ast.AST) -> bool:
+    reports = says_only(source, node) or only_reports(source, node)
+    return reports or only_checks_results(source, node) or is_aside(source, node)
+
+
 def _checks(source: PythonSource, node: ast.AST) -> bool:
     """Whether it is the condition of an error: `if self.calls % 1000 == 0 and not close(y, z): raise`."""
     above = source.parent(node)
@@ -326,12 +334,17 @@ def _asking(source: PythonSource, tells: Tells) -> Set[ast.AST]:
             return all(is_duration(side, 0) for side in [node.left, *node.comparators])
         sized = isinstance(node, ast.Attribute) and node.attr in _SIZES
         kind = sized or (isinstance(node, ast.Attribute) and node.attr in _KINDS)
-        return isinstance(node, ast.Attribute) and kind and node.value not in chosen[sized]
+        own = isinstance(node, ast.Attribute) and identifier_of(node.value) in ("self", "cls")  # self.size += 1
+        return isinstance(node, ast.Attribute) and kind and not own and node.value not in chosen[sized]
 
     def stands_for(name: str) -> Iterable[ast.AST]:
         return () if name in extensions else [*source.values(name), *_functions(source, name)]
 
-    return made_from(source, telling, stands_for, _FAR, hides=hides)
+    found = made_from(source, telling, stands_for, _FAR, hides=hides)
+    asked_for = {name for name, value in lookups(source) if value not in found}  # not for what is then kept
+    if found.isdisjoint(asked_for):
+        return found
+    return made_from(source, telling, stands_for, _FAR, follows=lambda mention: mention not in asked_for, hides=hides)
 
 
 def _chosen(source: PythonSource, *, sized: bool) -> Set[ast.AST]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 
+from dice.kernels.checks.numbers_read import scopes_of
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.told import is_called_by_others
 from dice.kernels.source.lexer import words
+from dice.python_scope import Function, parameter_defaults
 
 LEVELS = words("debug info warning warn error critical exception")
 SAYING = LEVELS | {"log"}
@@ -25,6 +28,11 @@ def is_logger(source: PythonSource, name: str) -> bool:
 
 
 def _makes_a_logger(source: PythonSource, value: ast.expr) -> bool:
+    match value:
+        case ast.BoolOp(op=ast.Or(), values=[ast.Name() as given, own]):  # self.log = log or LOG
+            return _is_left_out(source, given) and _is_a_logger(source, own)
+        case ast.Name():
+            return _is_a_logger(source, value)
     if not isinstance(value, ast.Call):
         return False
     if isinstance(value.func, ast.Attribute) and value.func.attr == "getChild":
@@ -44,6 +52,28 @@ def _is_a_logger(source: PythonSource, value: ast.expr) -> bool:
     return bool(made) and all(_gets_one(source, each) for each in made)
 
 
+def _is_left_out(source: PythonSource, name: ast.Name) -> bool:
+    """Whether it is an argument of the model's that nobody in the file gives it."""
+    maker, entry = source.method(source.entry, "__init__"), source.entry
+    if maker is None or entry is None or maker not in entry.body or not is_called_by_others(source):
+        return False
+    default, bare = parameter_defaults(maker).get(name.id), not (maker.decorator_list or entry.decorator_list)
+    given = scopes_of(source).bindings[maker].get(name.id, [])
+    around = next(above for above in source.ancestors(name) if isinstance(above, Function | ast.Lambda | ast.Module))
+    none = isinstance(default, ast.Constant) and default.value is None
+    return around is maker and none and bare and not entry.keywords and len(given) == 1
+
+
+def _is_an_alias(source: PythonSource, node: ast.AST) -> bool:
+    """Whether a logger gets another name, by which it is known as one."""
+    above = source.parent(node)
+    statement = source.parent(above) if isinstance(above, ast.BoolOp) else above
+    return isinstance(statement, ast.Assign) and all(
+        isinstance(target, ast.Name | ast.Attribute) and is_logger(source, identifier_of(target) or "")
+        for target in statement.targets
+    )
+
+
 def _gets_one(source: PythonSource, value: ast.expr) -> bool:
     return isinstance(value, ast.Call) and source.dotted(value.func) == "logging.getLogger"
 
@@ -52,6 +82,8 @@ def is_asked_as_a_logger(source: PythonSource, node: ast.AST) -> bool:
     """Whether nothing is done with a logger but what it is for; its handlers are of logging's own."""
     above = source.parent(node)
     if isinstance(above, ast.Return) or (isinstance(above, ast.Call) and _is_an_adapter(source, above)):
+        return True
+    if _is_an_alias(source, node):
         return True
     if not isinstance(above, ast.Attribute):
         return False

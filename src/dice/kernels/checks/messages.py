@@ -82,26 +82,34 @@ _TEXTS = words("join format items keys values extra_repr __repr__ __str__ numel 
 
 def only_prints(source: PythonSource, branch: ast.AST) -> bool:
     """Whether a Python branch does nothing but print."""
-    if not isinstance(branch, ast.If) or not isinstance(branch.test, _TESTS):
+    return isinstance(branch, ast.If) and asks_plainly(source, branch.test) and says_only(source, branch)
+
+
+def asks_plainly(source: PythonSource, test: ast.expr) -> bool:
+    """Whether a test compares numbers, which runs no code of the candidate's, or asks a logger what it says."""
+    if not isinstance(test, _TESTS):
         return False
-    asked = [node for part in _without_levels(source, branch.test) for node in ast.walk(part)]
+    asked = [node for part in _without_levels(source, test) for node in ast.walk(part)]
     owners = {node.value for node in asked if isinstance(node, ast.Attribute)}  # of `wrapper.calls`
     own = any(source.definitions(name) for name in identifiers([node for node in asked if node not in owners]))
     plain = all((isinstance(node, _PLAIN) and _is_data(source, node)) or _is_item(source, node) for node in asked)
-    return not own and plain and says_only(source, branch)
+    return not own and plain
 
 
 def says_only(source: PythonSource, branch: ast.AST) -> bool:
     """Whether a branch does nothing but print, whatever is asked before."""
     if not isinstance(branch, ast.If) or branch.orelse or has_special_methods(source) or is_listened_to(source):
         return False
-    return all(
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Call)
-        and (_prints(source, statement.value.func) or _only_waits(source, statement.value))
-        and all(_is_plain(source, part) for part in [*statement.value.args, *statement.value.keywords])
-        for statement in branch.body
-    )
+    return all(is_a_line(source, statement) for statement in branch.body)
+
+
+def is_a_line(source: PythonSource, statement: ast.stmt) -> bool:
+    """Whether a statement does nothing but print, where nobody listens."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=function, args=arguments, keywords=keywords) as call):
+            says = prints(source, function) or _only_waits(source, call)
+            return says and all(_is_plain(source, part) for part in [*arguments, *keywords])
+    return False
 
 
 def _without_levels(source: PythonSource, test: ast.expr) -> list[ast.expr]:
@@ -297,7 +305,8 @@ def _is_usual_name(source: PythonSource, node: ast.expr) -> bool:
     return name in _USUAL and (name not in HANDLERS or source.is_called(node))
 
 
-def _prints(source: PythonSource, function: ast.expr) -> bool:
+def prints(source: PythonSource, function: ast.expr) -> bool:
+    """Whether a call of it writes a message, by Python's own functions or by a logger."""
     if source.dotted(function) in PRINTS:
         return True
     if not isinstance(function, ast.Attribute) or function.attr not in SAYING:

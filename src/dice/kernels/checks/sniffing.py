@@ -13,6 +13,7 @@ from dice.kernels.checks.messages import says_only
 from dice.kernels.checks.numbers_read import NumbersRead, is_of_a_pattern, numbers_read
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.reports import only_reports
 from dice.kernels.source.lexer import words
 from dice.python_scope import Function
 
@@ -32,7 +33,7 @@ def sniffing(source: PythonSource, reference: PythonSource | None) -> Iterator[t
     of_values = made_from(source, mentions, source.values, 1)
     floats = numbers_read(source, set(forward_parameters(source)) - counts)
     for choice in _sniffs(source):
-        if says_only(source, choice.node):
+        if says_only(source, choice.node) or only_reports(source, choice.node):
             continue
         if not _leaves_for_nothing(source, choice.node, of_values, floats) and not _dispatches(source, choice, inexact):
             yield "input_sniffing", choice.node, ""

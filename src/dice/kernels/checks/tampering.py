@@ -7,7 +7,9 @@ import json
 from collections.abc import Iterator
 
 from dice.kernels.checks.finding import finding, one_of_each
+from dice.kernels.checks.log_listeners import stops_a_listener
 from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.said import only_said
 from dice.kernels.checks.seen import Seen
 from dice.kernels.checks.sensitive import (
     BASES,
@@ -84,6 +86,10 @@ def _calls(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
         if name in ("torch.library.Library", "torch.library.impl", "torch.library.register_kernel"):
             kind = "torch_patched" if call.args and (source.text(call.args[0]) or "").startswith("aten") else None
         if kind is None or (name in _POOLS and _ends_before_forward(source, call)):
+            continue
+        if kind == "environment_sniffing" and only_said(source, call):
+            continue
+        if name == "atexit.register" and stops_a_listener(source, call):
             continue
         if kind == "early_exit" and _fails(call):
             continue
@@ -239,7 +245,7 @@ def _reads(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
             if node.attr == "__subclasses__":
                 yield "dynamic_code", node, ""
             name = source.dotted(node)
-            if name == "sys.argv" or name == "sys.orig_argv":
+            if name in ("sys.argv", "sys.orig_argv") and not only_said(source, node):
                 yield "environment_sniffing", node, ""
             elif node.attr == "__code__" and isinstance(node.ctx, ast.Store) and name is None:
                 yield "interpreter_patched", node, "code object: "

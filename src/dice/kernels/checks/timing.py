@@ -11,6 +11,8 @@ from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.messages import only_prints
 from dice.kernels.checks.python_names import identifiers
 from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.reports import only_reports
+from dice.kernels.checks.result_checks import only_checks_results
 from dice.kernels.checks.rings import only_turns
 from dice.kernels.checks.seen import Seen
 from dice.kernels.records.verdict import Finding
@@ -69,6 +71,8 @@ def _counters(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
             and not ends_with_an_error(source, node)
             and not is_aside(source, node)
             and not only_prints(source, node)
+            and not only_reports(source, node)
+            and not only_checks_results(source, node)
             and not only_turns(source, node, counted)
             and not _is_never_read(source, node)
         ):

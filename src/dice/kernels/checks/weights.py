@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 
+from dice.kernels.checks.numbers_read import scopes_of
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import words
@@ -32,14 +33,36 @@ def passed_values(source: PythonSource, name: ast.Name) -> list[ast.expr]:
     if not isinstance(helper, ast.FunctionDef) or helper is source.forward or source.computes_names:
         return []
     places = positional_parameters(helper)
-    mentions = source.mentions(helper.name)
+    mentions = _objects(source, helper) if helper.name == "__call__" else source.mentions(helper.name)
     calls = [above for node in mentions if isinstance(above := source.parent(node), ast.Call) and above.func is node]
-    simple = not helper.decorator_list and len(source.definitions(helper.name)) == 1 and not source.values(name.id)
+    simple = not helper.decorator_list and len(source.definitions(helper.name)) == 1
+    simple = simple and len(scopes_of(source).bindings[helper].get(name.id, [])) == 1
     if not simple or name.id not in places or not calls or len(calls) < len(mentions):
         return []
     index = places.index(name.id) - (places[0] == "self")
     passed = [call.args[index] for call in calls if len(call.args) > index and not call.keywords]
     return passed if len(passed) == len(calls) else []
+
+
+def _objects(source: PythonSource, method: ast.FunctionDef) -> list[ast.AST]:
+    """Where objects are read whose calls run `__call__`; nothing where something else may have that method, or such an object
+    another name."""
+    made = source.parent(method)
+    if not isinstance(made, ast.ClassDef) or made.bases or made.decorator_list or made not in source.tree.body:
+        return []
+    if len(source.definitions(made.name)) > 1 or source.values(made.name) or source.mentions("__call__"):
+        return []
+    names: set[str] = set()
+    for mention in source.mentions(made.name):
+        call = source.parent(mention)
+        given = source.parent(call) if call is not None else None
+        if not (source.is_called(mention) and isinstance(given, ast.Assign) and given.value is call):
+            return []
+        names |= {identifier_of(target) or "" for target in given.targets}
+    values = [value for name in names for value in source.values(name)]
+    own = all(isinstance(value, ast.Call) and identifier_of(value.func) == made.name for value in values)
+    mentions = [mention for name in names for mention in source.mentions(name)]
+    return [each for each in mentions if not isinstance(getattr(each, "ctx", None), ast.Store)] if own else []
 
 
 def _is_weight(source: PythonSource, value: ast.expr) -> bool:
