@@ -233,7 +233,7 @@ def test_a_candidate_of_the_same_user_cannot_change_the_cached_object(tmp_path: 
 
 def test_what_was_changed_in_the_cache_is_built_anew(fork_server: ForkServer, builder: TinyBuilder) -> None:
     assert verdict_of(fork_server, builder, CANDIDATE).functional_status == "correct"
-    kept = builder.cache.get(builder.requests[-1].digest())
+    kept = builder.cache.get(builder.requests[0].digest())
     assert kept is not None
     assert kept.path is not None
     right = Path(kept.path).read_bytes()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
+from dice.kernels.checks.log_listeners import stops_a_listener
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.tampering import tampering_findings
 
@@ -61,3 +64,11 @@ def test_the_candidate_itself(old: str, new: str) -> None:
     changed = CANDIDATE.replace(old, new, 1)
     assert changed != CANDIDATE
     assert hooks(changed)
+
+
+def test_the_call_alone_is_one() -> None:
+    source = PythonSource(CANDIDATE)
+    calls = [
+        ast.unparse(node) for node in source.nodes if isinstance(node, ast.Call) and stops_a_listener(source, node)
+    ]
+    assert calls == ["atexit.register(listener.stop)"]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from dice.kernels.checks.circumstances import circumstance_findings
+from dice.kernels.checks.lookups import lookups
 from dice.kernels.checks.python_source import PythonSource
 
 CANDIDATE = """
@@ -79,3 +82,9 @@ def test_what_was_timed_once(old: str, new: str) -> None:
 )
 def test_a_clock_says_it(old: str, new: str) -> None:
     assert "environment_sniffing" in found(CANDIDATE.replace(old, new, 1))
+
+
+def test_the_variable_and_its_lookup_are_given() -> None:
+    ((name, value),) = lookups(PythonSource(CANDIDATE))
+    assert (name.id, ast.unparse(value)) == ("tile", "self.best.get(key)")
+    assert not [*lookups(PythonSource(CANDIDATE.replace("self.best = {}", "self.best = {1: None}")))]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.said import only_said
 from dice.kernels.checks.tampering import tampering_findings
 
 CANDIDATE = """
@@ -62,3 +65,10 @@ def test_it_can_be_read_again(old: str, new: str) -> None:
     changed = CANDIDATE.replace(old, new, 1)
     assert changed != CANDIDATE
     assert sniffs(changed)
+
+
+def test_each_question_is_judged_by_its_place() -> None:
+    source = PythonSource(CANDIDATE)
+    asked = [node for node in source.nodes if isinstance(node, ast.Attribute | ast.Call)]
+    said = sorted({ast.unparse(node) for node in asked if only_said(source, node)})
+    assert said == ["platform.node()", "sys.argv"]

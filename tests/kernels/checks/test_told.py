@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from dice.kernels.checks.between_calls import between_calls
 from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.told import is_called_by_others, is_told
 
 CANDIDATE = """
 import torch
@@ -78,3 +81,25 @@ def test_what_may_be_new_in_each_call(old: str, new: str) -> None:
     changed = CANDIDATE.replace(old, new, 1)
     assert changed != CANDIDATE
     assert is_counted(changed)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("x.shape", True),
+        ("(x.dtype, 3)", True),
+        ("x.size(0)", True),
+        ("x.sum()", False),
+        ("self.last", False),
+        ("(x.shape, self.last)", False),
+    ],
+)
+def test_what_an_expression_is_made_of(value: str, told: bool) -> None:
+    source = PythonSource(CANDIDATE.replace("key = x.shape", f"key = {value}", 1))
+    (key,) = [node.value for node in source.in_forward if isinstance(node, ast.Assign) and "key" in ast.unparse(node)]
+    assert is_told(source, key) == told
+
+
+def test_a_model_that_is_called_by_its_own_code_is_told_anything() -> None:
+    assert is_called_by_others(PythonSource(CANDIDATE))
+    assert not is_called_by_others(PythonSource(CANDIDATE.replace("self.note(x)", "self(x)", 1)))
