@@ -10,9 +10,8 @@ from dice.kernels.source.lexer import words
 
 _BY_NAME = words("__dict__ __setattr__ __getattribute__ delattr attrgetter getmembers methodcaller")
 """What reads or stores anything by its name."""
-
-
 _WITH_NAME = ("getattr", "setattr", "hasattr")
+"""What does so by a name that its call says."""
 
 
 @functools.lru_cache(maxsize=8)

@@ -22,11 +22,9 @@ def _is_in_a_message(source: PythonSource, node: ast.AST) -> bool:
         part, above = above, source.parent(above)
     if not isinstance(above, ast.Call) or part not in above.args or not isinstance(source.parent(above), ast.Expr):
         return False
-    if (
-        above.keywords or source.dotted(above.func) == "warnings.warn"
-    ):  # another stream; warnings are kept in a registry
-        return False
-    return prints(source, above.func) and not has_special_methods(source) and not is_listened_to(source)
+    elsewhere = above.keywords or source.dotted(above.func) == "warnings.warn"  # another stream, or Python's registry
+    quiet = not has_special_methods(source) and not is_listened_to(source)
+    return not elsewhere and prints(source, above.func) and quiet
 
 
 def _is_for_a_build(source: PythonSource, node: ast.AST) -> bool:

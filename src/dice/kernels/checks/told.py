@@ -76,8 +76,8 @@ def is_input(source: PythonSource, name: ast.Name, far: int = _FAR) -> bool:
 
 @functools.lru_cache(maxsize=8)
 def is_called_by_others(source: PythonSource) -> bool:
-    """Whether forward is called by who uses the model alone, so that it is given tensors, which
-    keep their shapes, and an error ends the call."""
+    """Whether forward is called by who uses the model alone, so that it is given tensors, which keep their shapes, and an
+    error ends the call."""
     replaced = any(map(source.values, (ENTRY_CLASS, *CALLED_FIRST))) or "hook" in " ".join(source.mentioned)
     called = any(node is not source.forward for name in CALLED_FIRST for node in source.mentions(name))
     parts = all(_is_asked(source, node) for name in ("self", ENTRY_CLASS) for node in source.mentions(name))

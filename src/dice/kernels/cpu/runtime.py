@@ -39,7 +39,7 @@ class Order(enum.IntEnum):
 
 
 STEP_CLASSES = 256
-"""As kStepClasses in csrc/cpu/runtime/control.h."""
+"""As kStepClasses in csrc/cpu/runtime/control.h, and the length in `dice.kernels.sandbox.replies.Steps`."""
 _OFFSET_BITS = 20
 """Of a path: the byte where an address stood, and one more (kOffsetBits in csrc/cpu/runtime/arguments.cpp)."""
 

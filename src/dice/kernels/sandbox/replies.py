@@ -198,7 +198,7 @@ class Repeated(_Said):
 
 
 class Steps(_Said):
-    """Steps that the code of its extensions has taken so far, by where it lies."""
+    """Steps that the code of its extensions has taken so far, by where it lies: a count for each of the runtime's classes."""
 
     taken: Annotated[list[Count], Field(min_length=256, max_length=256)]
 
