@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-import torch
-
 from dice.kernels.candidate.extension_proxy import BUILD_KEY
+from dice.kernels.candidate.full_memory import lacked_memory
 
 _MESSAGE_CHARACTERS = 4000
-# The runtime refused a context or an allocation; or a library could not make its handle; or PyTorch's allocator wanted to
-# list the users of the memory, asked NVML, which is not in the jail, and raised an assertion (pytorch issue 112377).
-_GPU_IS_FULL = re.compile(
-    r"[oO]ut of memory|cudaErrorMemoryAllocation|STATUS_ALLOC_FAILED|CUBLAS_STATUS_NOT_INITIALIZED when calling .cublasCreate"
-    r"|NVML_SUCCESS ==.*CUDACachingAllocator",
-    re.DOTALL,
-)
 
 
 def describe(error: BaseException, path: str) -> dict[str, Any]:
@@ -39,16 +30,6 @@ def _place(error: BaseException, path: str) -> str:
             last = step
         step = step.tb_next
     return "" if last is None else f"line {last.tb_lineno}, in {last.tb_frame.f_code.co_name}"
-
-
-def lacked_memory(error: BaseException) -> str | None:
-    """Whose memory ran out, `gpu` or `host`; None for every other failure."""
-    text = str(error)
-    if isinstance(error, MemoryError) or "can't allocate memory" in text:
-        return "host"
-    if isinstance(error, torch.OutOfMemoryError):
-        return "gpu"
-    return "gpu" if isinstance(error, RuntimeError) and _GPU_IS_FULL.search(text) else None
 
 
 def _build_key(error: BaseException | None) -> str | None:

@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map, tree_structure, tree_unflatten
 
 from dice.errors import DiceError
-from dice.kernels.candidate.failure import lacked_memory
+from dice.kernels.candidate.full_memory import lacked_memory
 from dice.kernels.cpu.device import CudaOnCpu
 from dice.kernels.grader.gpu_memory import Sizes
 from dice.kernels.sandbox.leaves import tensors_of

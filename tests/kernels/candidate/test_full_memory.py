@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dice.kernels.candidate.failure import lacked_memory
+from dice.kernels.candidate.full_memory import lacked_memory
 
 NVML = (
     'NVML_SUCCESS == DriverAPI::get()->nvmlInit_v2_() INTERNAL ASSERT FAILED at "/pytorch/c10/cuda/'
