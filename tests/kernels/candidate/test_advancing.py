@@ -7,6 +7,7 @@ import itertools
 import subprocess
 import types
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from dice.kernels.candidate.advancing import Look, Number, advancing, look_at, static_memory
+from dice.kernels.candidate.advancing import Look, Number, advancing, look_at, moves, static_memory
 from dice.kernels.candidate.advancing import set_ahead as all_ahead
 
 CALLS = 60
@@ -28,6 +29,15 @@ def found(call: Callable[[], Any], roots: list[Any], segments: Callable[[], list
             call()
         looks.append(look_at(roots, {__name__}, set(), segments()))
     return advancing(looks[0], looks[1], looks[2], CALLS)
+
+
+def moved(call: Callable[[], Any], roots: list[Any], segments: Callable[[], list[tuple[int, int]]] = list) -> bool:
+    looks: list[Look] = []
+    for calls in (3, 1, CALLS + 1):
+        for _ in range(calls):
+            call()
+        looks.append(look_at(roots, {__name__}, set(), segments()))
+    return moves(looks[0], looks[1], looks[2])
 
 
 def set_ahead(numbers: list[tuple[Number, float]], steps: int) -> None:
@@ -179,6 +189,37 @@ def test_a_ring_and_what_stays_or_jumps_is_left_alone() -> None:
         own["jumps"] = float(torch.rand(1))
 
     assert found(call, [own]) == []
+
+
+@pytest.mark.parametrize(
+    ("kept", "call", "does_move"),
+    [
+        ({"salt": 5}, lambda own: own.update(salt=pow(own["salt"], 3, 1000003)), True),
+        ({"state": (1, "a")}, lambda own: own.update(state=(own["state"][0] * 3 % 7, "a")), True),
+        ({"text": "abc"}, lambda own: own.update(text=own["text"][1:] + own["text"][0]), True),
+        ({"sign": True, "other": [True]}, lambda own: own["other"].insert(0, not own["other"].pop()), True),
+        ({"row": deque([1, 2, 3])}, lambda own: own["row"].rotate(), True),
+        ({"row": {3}}, lambda own: own["row"].add(own["row"].pop() * 3 % 7), True),
+        ({"room": torch.tensor([3])}, lambda own: own["room"].mul_(3).remainder_(7), True),
+        ({"page": bytearray(b"abcdefgh")}, lambda own: own["page"].reverse(), True),
+        ({"page": bytearray(b"abcdefgh")}, lambda own: own["page"].append(own["page"].pop(0)), True),
+        ({"salt": 5, "made": 0}, lambda own: own.update(made=1), False),
+        ({"where": torch.tensor([0x7FFF << 32])}, lambda own: None, False),
+    ],
+)
+def test_what_moves_in_any_way(kept: dict[str, Any], call: Callable[[Any], Any], does_move: bool) -> None:
+    assert moved(lambda: call(kept), [kept]) == does_move
+
+
+def test_addresses_do_not_move() -> None:
+    page = (ctypes.c_long * 4)(7, 0x7F00_0000_0000, 0x5600_0000_0000, 0)
+
+    def call() -> None:
+        page[1], page[2] = page[2] + 64, page[1] + 64
+
+    segment = [(ctypes.addressof(page), ctypes.sizeof(page))]
+    assert not moved(call, [], lambda: segment)
+    assert moved(lambda: page.__setitem__(3, page[3] * 5 + 1), [], lambda: segment)
 
 
 @pytest.mark.parametrize(("module", "looked_through"), [(__name__, True), ("another", False)])

@@ -67,8 +67,8 @@ def test_what_counts_calls_is_set_ahead(
         model.seen[1] += calls
         assert later.do_look(spared) == {}
         if calls == before:
-            assert later.do_advancing(20) == {"numbers": 0}, "three looks are needed"
-    assert later.do_advancing(20) == {"numbers": numbers}
+            assert later.do_advancing(20) == {"numbers": 0, "moves": False}, "three looks are needed"
+    assert later.do_advancing(20) == {"numbers": numbers, "moves": True}
     assert later.do_ahead(1000, 3, 0) == {}
     at = before + 2 + after
     there = 997 if numbers else at

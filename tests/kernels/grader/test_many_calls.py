@@ -13,7 +13,7 @@ from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.later import experiment_later
 from dice.kernels.grader.many_calls import experiment_many_calls
 from dice.kernels.records.evidence import ExperimentResult
-from dice.kernels.sandbox.replies import CandidateError, Facts
+from dice.kernels.sandbox.replies import Advancing, CandidateError, Facts
 from dice.kernels.sandbox.session import CandidateRaised
 
 
@@ -33,6 +33,7 @@ class Run:
         self.last, self.place = SimpleNamespace(inputs=[]), SimpleNamespace(backend="cpu")
         self.inputs_change, self.weights_seed, self.code = False, 1, "x = 700"
         self.processes = 0
+        self.moved = {"numbers": 1, "moves": False}
         self._raising = raising
 
     def _phase(self, name: str) -> Any:
@@ -46,7 +47,7 @@ class Run:
         self.steps.append((op, details))
         if op in self._raising:
             raise self._raising[op]
-        return SimpleNamespace(calls=100, numbers=1)
+        return Advancing(**self.moved) if op == "advancing" else SimpleNamespace(calls=100)
 
     def make_model(self, _: int) -> None:
         self.steps.append("model")
@@ -72,13 +73,14 @@ def asked(run: Run, experiment: Any = experiment_many_calls) -> list[tuple[str, 
 @pytest.mark.parametrize(
     ("raising", "found", "outcome"),
     [
-        ({}, ["right", "right"], "right"),
-        ({}, [None, None], "right"),
+        ({}, [*("right",) * 5, "right"], "right"),
+        ({}, [*(None,) * 5, None], "right"),
         ({}, ["stale"], "stale"),
-        ({}, ["right", "error"], "error"),
+        ({}, ["right", None, "wrong"], "wrong"),
+        ({}, [*("right",) * 5, "error"], "error"),
         ({"repeat": raised()}, [], "error"),
         ({"repeat": raised("out_of_memory")}, ["right"], "right"),
-        ({"make_model": raised()}, ["right"], "right"),
+        ({"make_model": raised()}, ["right"] * 5, "right"),
     ],
 )
 def test_what_comes_of_many_calls(
@@ -91,7 +93,7 @@ def test_what_comes_of_many_calls(
     assert run.processes == 1
 
 
-@pytest.mark.parametrize(("backend", "anew", "budget_s"), [("cpu", False, 2.0), ("cuda", True, 0.5)])
+@pytest.mark.parametrize(("backend", "anew", "budget_s"), [("cpu", False, 8.0), ("cuda", True, 1.0)])
 def test_the_calls_are_made_in_a_process_of_their_own(
     monkeypatch: pytest.MonkeyPatch, backend: str, anew: bool, budget_s: float
 ) -> None:
@@ -99,9 +101,13 @@ def test_the_calls_are_made_in_a_process_of_their_own(
     run.place.backend, run.inputs_change = backend, anew
     monkeypatch.setattr(many_calls, "follows", lambda _, name, __, op: run.steps.append((name, op)))
     experiment_many_calls(cast(CandidateRun, run))
-    calls = ("repeat", {"slot": 0, "calls": 2000, "budget_s": budget_s, "anew": anew})
-    first = ["experiments", "end", "revive", "inputs", calls, ("many_calls", "refill")]
-    assert run.steps == [*first, "model", ("many_calls", "inputs")]
+    assert run.steps[:4] == ["experiments", "end", "revive", "inputs"]
+    assert run.steps[-2:] == ["model", ("many_calls", "inputs")]
+    repeats, looks = run.steps[4:-2:2], run.steps[5:-2:2]
+    assert looks == [("many_calls", "refill")] * 5
+    assert {(op, each["slot"], each["anew"]) for op, each in repeats} == {("repeat", 0, anew)}
+    assert [sum(each["calls"] for _, each in repeats[: n + 1]) for n in range(5)] == [150, 500, 1000, 2000, 5000]
+    assert sum(each["budget_s"] for _, each in repeats) == pytest.approx(budget_s)
 
 
 @pytest.mark.parametrize(("last", "launches"), [(None, {"k": 1}), (SimpleNamespace(inputs=[]), {})])
@@ -126,6 +132,32 @@ def test_one_that_raises_when_it_is_set_ahead_is_only_called(monkeypatch: pytest
     run = Run(ahead=raised())
     assert asked(run, experiment_later) == [("many_calls", "right")]
     assert run.processes > 2, "another process goes on with what is left"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "moves", "backend", "found"),
+    [
+        (0, False, "cpu", []),
+        (0, True, "cpu", [("many_calls", "right")]),
+        (0, False, "cuda", [("many_calls", "right")]),
+        (2, True, "cpu", [("later", "right"), ("many_calls", "right")]),
+    ],
+)
+def test_what_cannot_be_set_ahead_is_called(
+    monkeypatch: pytest.MonkeyPatch, numbers: int, moves: bool, backend: str, found: list[tuple[str, str]]
+) -> None:
+    for module in (later, many_calls):
+        monkeypatch.setattr(module, "follows", lambda *_: None)
+    run = Run()
+    run.moved, run.place.backend = {"numbers": numbers, "moves": moves}, backend
+    assert asked(run, experiment_later) == found
+
+
+def test_one_that_is_wrong_ahead_is_not_called_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(later, "follows", lambda *_: ExperimentResult(name="later", outcome="stale"))
+    run = Run()
+    run.moved = {"numbers": 1, "moves": True}
+    assert asked(run, experiment_later) == [("later", "stale")]
 
 
 def test_one_that_is_right_ahead_is_not_called_again(monkeypatch: pytest.MonkeyPatch) -> None:

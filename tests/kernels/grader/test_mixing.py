@@ -34,14 +34,14 @@ def get_init_inputs():
 """
 
 
-def pairs(result: str, halves: bool = True, **inputs: str) -> dict[int, list[tuple[int, ...]]]:
+def pairs(result: str, distance: mixing._Distance = "half", **inputs: str) -> dict[int, list[tuple[int, ...]]]:
     """By input that is looked at: the two places that are changed, and at the end how many numbers follow both."""
     code = PROBLEM.format(result=result, names=", ".join(inputs), inputs=", ".join(inputs.values()))
     reference = Reference("problem", code, torch.device("cpu"))
     run = SimpleNamespace(reference=reference, place=SimpleNamespace(device=torch.device("cpu")), weights_seed=1)
     drawn = reference.inputs(3)
     found: dict[int, list[tuple[int, ...]]] = {}
-    for (before, *changed), met in mixed_pairs(cast(CandidateRun, run), drawn, halves):
+    for (before, *changed), met in mixed_pairs(cast(CandidateRun, run), drawn, distance):
         assert before is drawn
         (index, place), (_, other) = (the_change(before, each) for each in changed)
         found[index] = [place, other, (met,)]
@@ -111,12 +111,22 @@ def test_whole_numbers_and_few_numbers_are_left_alone() -> None:
 def test_places_that_are_no_half_apart() -> None:
     steps = {
         place[1] - other[1]
-        for other, place, _ in (pairs("x.sum(1)", False, x="torch.randn(3, 12)")[0] for _ in range(40))
+        for other, place, _ in (pairs("x.sum(1)", "any", x="torch.randn(3, 12)")[0] for _ in range(40))
     }
     assert 6 not in steps
     assert min(steps) >= 2
     assert len(steps) > 3
-    assert pairs("x.sum(1)", False, x="torch.randn(12, 7)") == {}, "too few places"
+    assert pairs("x.sum(1)", "any", x="torch.randn(12, 7)") == {}, "too few places"
+
+
+@pytest.mark.parametrize(("extent", "most"), [(12, 11), (60, 16), (4096, 64)])
+def test_near_places(extent: int, most: int) -> None:
+    """What a block of a kernel adds up; two in three steps are drawn, so one is above a quarter of the most."""
+    found = [pairs("x.sum(1)", "near", x=f"torch.randn(3, {extent})")[0] for _ in range(40)]
+    steps = {other[1] - place[1] for place, other, _ in found}
+    assert min(steps) >= 2
+    assert most / 4 < max(steps) <= most
+    assert 2 * max(steps) != extent
 
 
 def test_places_in_one_window() -> None:
@@ -185,6 +195,6 @@ def test_what_is_mixed_between_launches(
     monkeypatch.setattr(mixing, "_look", look)
     monkeypatch.setattr(mixing, "_room", lambda run: 100)
     monkeypatch.setattr(mixing, "_joined", lambda run: 10)
-    monkeypatch.setattr(mixing, "mixed_pairs", lambda run, inputs, halves: iter([([], 1)]))
+    monkeypatch.setattr(mixing, "mixed_pairs", lambda run, inputs, distance: iter([([], 1)]))
     run = SimpleNamespace(counts_launches=True, place=SimpleNamespace(backend="cpu"), draw_inputs=lambda seed: [])
     assert mixing._mixed_between(cast(CandidateRun, run)) is found

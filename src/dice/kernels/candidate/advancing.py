@@ -16,7 +16,7 @@ import sys
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -36,6 +36,8 @@ _MOST_BYTES = 1 << 22
 """Of memory that is looked at in one piece."""
 _MOST_OF_A_REGION = 64
 """Numbers that are set ahead in one piece of memory."""
+_MOST_FIXED = 64
+"""Parts of a tuple that are compared."""
 _LEAST_NUMBER = 1e-3
 """A smaller float is an integer that is read in the wrong type."""
 _ROUND = 1 / 8
@@ -78,6 +80,8 @@ class Look:
 
     numbers: dict[Any, Number]
     regions: dict[Any, Region]
+    values: dict[Any, Any] = field(default_factory=dict)
+    """Whatever else an object holds that cannot change itself."""
 
 
 def look_at(roots: list[Any], own_modules: set[str], spared: set[int], segments: list[tuple[int, int]]) -> Look:
@@ -102,6 +106,7 @@ def look_at(roots: list[Any], own_modules: set[str], spared: set[int], segments:
             look.regions |= _of_buffer(item)
             if not isinstance(item, type) or item.__module__ in own_modules:
                 look.numbers |= {(id(item), key): number for key, number in _own(item)}
+                look.values |= {(id(item), key): value for key, value in _held(item).items() if _is_fixed(value)}
         with contextlib.suppress(Exception):
             waiting.extend(_parts(item, own_modules))
     for address, size in segments:
@@ -126,6 +131,18 @@ def advancing(first: Look, second: Look, third: Look, calls: int) -> list[tuple[
         if len({copy.numel() for copy in copies}) == 1:
             found += _advancing(region, copies, calls)
     return found
+
+
+def moves(first: Look, second: Look, third: Look) -> bool:
+    """Whether anything else than an address was another one at each look, by whatever steps."""
+    for key in first.values.keys() & second.values.keys() & third.values.keys():
+        if first.values[key] != second.values[key] != third.values[key]:
+            return True
+    for key in first.regions.keys() & second.regions.keys() & third.regions.keys():
+        copies = [look.regions[key].copy for look in (first, second, third)]
+        if len({copy.nbytes for copy in copies}) == 1 and _moves(copies, len(third.regions[key].kinds) > 1):
+            return True
+    return False
 
 
 def set_ahead(numbers: Iterable[tuple[Number, float]], near: int, before: int, far: int) -> None:
@@ -159,6 +176,15 @@ def _advancing(region: Region, copies: list[torch.Tensor], calls: int) -> Iterat
                 Number(float(at_last[index]), partial(_put_ahead, region.live, kind, index, float(at_last[index]))),
                 float(step[index]),
             )
+
+
+def _moves(copies: list[torch.Tensor], of_unknown_type: bool) -> bool:
+    first, second, third = (copy.view(torch.uint8) for copy in copies)
+    moved = (first != second) & (second != third)
+    if of_unknown_type and len(moved) % 8 == 0:
+        for copy in copies:
+            moved &= ~are_addresses(copy.view(torch.int64), OF_PROGRAMS).repeat_interleave(8)
+    return bool(moved.any())
 
 
 def _put_ahead(
@@ -201,17 +227,39 @@ def _parts(item: Any, own_modules: set[str]) -> Iterator[Any]:
         yield from (getattr(item, name, None) for name in _slots(type(item)))
 
 
+def _held(item: Any) -> dict[Any, Any]:
+    """What an object holds itself, by where."""
+    if isinstance(item, dict):
+        return dict(item)
+    if isinstance(item, list | deque):
+        return dict(enumerate(item))
+    if isinstance(item, set):
+        return {0: tuple(item)}  # of the same items in the same order, if nobody has touched it
+    if isinstance(item, types.CellType):
+        return {0: item.cell_contents} if _filled(item) else {}
+    if isinstance(item, _WAITING):
+        return _locals_of(item)
+    held = {name: value for name, value in getattr(item, "__dict__", {}).items() if isinstance(name, str)}
+    return held | {name: getattr(item, name, None) for name in _slots(type(item))}
+
+
+def _is_fixed(value: Any) -> bool:
+    """Whether it is made of numbers and text alone, of no class of the candidate's: it cannot change itself, and to compare
+    it runs no code."""
+    if type(value) is tuple:
+        return len(value) <= _MOST_FIXED and all(_is_fixed(each) for each in value)
+    return type(value) in (bool, int, float, complex, str, bytes)
+
+
 def _own(item: Any) -> Iterator[tuple[Any, Number]]:
     """Numbers that an object holds itself."""
-    if isinstance(item, dict):
-        yield from _slots_of(list(item.items()), item.__setitem__)
-    elif isinstance(item, list):
-        yield from _slots_of(list(enumerate(item)), item.__setitem__)
+    held = list(_held(item).items())
+    if isinstance(item, dict | list | deque):
+        yield from _slots_of(held, item.__setitem__)
     elif isinstance(item, types.CellType):
-        if _filled(item):
-            yield from _slots_of([(0, item.cell_contents)], lambda _, value: setattr(item, "cell_contents", value))
+        yield from _slots_of(held, lambda _, value: setattr(item, "cell_contents", value))
     elif isinstance(item, _WAITING):
-        yield from _slots_of(list(_locals_of(item).items()), partial(_put_local, item))
+        yield from _slots_of(held, partial(_put_local, item))
     elif isinstance(item, itertools.count):
         begun = _next_of(item)[0]
         yield 0, Number(begun, lambda steps, step: _count_on(item, int(begun + steps * step)))
@@ -219,8 +267,6 @@ def _own(item: Any) -> Iterator[tuple[Any, Number]]:
         left = item.__length_hint__()
         yield 0, Number(left, lambda steps, step: _consume(item, item.__length_hint__() - int(left + steps * step)))
     else:
-        held = [(name, value) for name, value in getattr(item, "__dict__", {}).items() if isinstance(name, str)]
-        held += [(name, getattr(item, name, None)) for name in _slots(type(item))]
         yield from _slots_of(held, lambda name, value: setattr(item, name, value))
     if isinstance(item, list | deque | set | dict | bytearray):
         length = len(item)

@@ -11,7 +11,16 @@ from typing import Any
 import torch
 
 from dice.kernels.candidate import extension_loader, probes
-from dice.kernels.candidate.advancing import Look, Number, Region, advancing, look_at, set_ahead, static_memory
+from dice.kernels.candidate.advancing import (
+    Look,
+    Number,
+    Region,
+    advancing,
+    look_at,
+    moves,
+    set_ahead,
+    static_memory,
+)
 from dice.kernels.candidate.copies_in_memory import copies_in_memory
 from dice.kernels.candidate.kept_answers import Part, answers_of, held_tensors, overwrite_answers
 from dice.kernels.candidate.kept_values import followers, overwrite
@@ -47,11 +56,13 @@ class LaterCalls:
         return look_at(roots, set(own), kept, static_memory(extension_loader.loaded_paths()))
 
     def do_advancing(self, calls: int) -> dict[str, Any]:
-        """How many numbers advance: between the last three looks there were one call and `calls` more."""
-        looks = self._looks
+        """How many numbers advance, and whether anything moves: between the last three looks there were one call and `calls`
+        more."""
         with self._program.accelerator.honest():
-            self._advancing = advancing(looks[0], looks[1], looks[2], calls) if len(looks) == 3 else []
-        return {"numbers": len(self._advancing)}
+            if len(self._looks) < 3:
+                return {"numbers": 0, "moves": False}
+            self._advancing = advancing(*self._looks, calls)
+            return {"numbers": len(self._advancing), "moves": moves(*self._looks)}
 
     def do_ahead(self, near: int, before: int, far: int) -> dict[str, Any]:
         """Set them ahead: to `before` calls below `near`, for those that come there; by `far` calls where `near` is 0."""

@@ -3,6 +3,9 @@
 What it counts is found and set ahead (`dice.kernels.candidate.advancing`): by a thousand calls, by more, and to just below
 each number that stands in its text. A counter of calls for a log changes nothing then. A candidate that stops working at
 one of these numbers gives an old answer, a wrong one, or launches no kernel any more.
+
+Calls may be told by what does not count up, as by the next number of a random sequence. Where something else moves from call
+to call, or lies on a GPU where nobody looks for it, the calls are made (`dice.kernels.grader.many_calls`).
 """
 
 from __future__ import annotations
@@ -32,36 +35,41 @@ _NUMBER = re.compile(r"(?<![\w.])\d{1,7}(?![\w.])")
 
 def experiment_later(run: CandidateRun) -> None:
     """Add a result `later` where the candidate counts something: `right`, or what came of setting it ahead. Where it only
-    raises then, it may have come to a state that calls never bring it to: another process goes on with what is left, and
-    `many_calls` says what calls alone bring it to."""
+    raises then, it may have come to a state that calls never bring it to: `many_calls` says what calls alone bring it to.
+    It says so, too, where something else moves."""
     if run.last is None or not run.evidence.launches:
         return
+    with run.record.phase("experiments"):
+        moved = _moved(run)
+        result, raised = _set_ahead(run) if moved.numbers else (None, False)
+    if moved.numbers and not raised:
+        run.evidence.experiments.append(result or ExperimentResult(name="later", outcome="right"))
+    if result is None and (raised or moved.moves or run.place.backend == "cuda"):
+        experiment_many_calls(run)
+
+
+def _set_ahead(run: CandidateRun) -> tuple[ExperimentResult | None, bool]:
+    """The result of setting it ahead that is not right, and whether it only raised: another process goes on then with what is
+    left."""
     numbers = sorted({int(text) for text in _NUMBER.findall(run.code)} - set(range(_BEYOND)))[:_MOST_NUMBERS]
     raised = 0
-    with run.record.phase("experiments"):
-        if not _counts(run):
-            return
-        for near, far in [*((number, 0) for number in numbers), *((0, far) for far in _FAR)]:
-            try:
-                result = _ahead(run, near, far)
-            except CandidateRaised:
-                raised += 1
-                run.end()
-                run.revive()
-                if raised > _MOST_RAISED or not _counts(run):
-                    break
-                continue
-            if result is not None and result.outcome != "right":
-                run.evidence.experiments.append(result)
-                return
-    if raised:
-        experiment_many_calls(run)
-    else:
-        run.evidence.experiments.append(ExperimentResult(name="later", outcome="right"))
+    for near, far in [*((number, 0) for number in numbers), *((0, far) for far in _FAR)]:
+        try:
+            result = _ahead(run, near, far)
+        except CandidateRaised:
+            raised += 1
+            run.end()
+            run.revive()
+            if raised > _MOST_RAISED or not _moved(run).numbers:
+                break
+            continue
+        if result is not None and result.outcome != "right":
+            return result, False
+    return None, raised > 0
 
 
-def _counts(run: CandidateRun) -> bool:
-    """Whether anything moves with each call: whatever does is found and kept in the candidate's process."""
+def _moved(run: CandidateRun) -> Advancing:
+    """What moves with each call: whatever does is found and kept in the candidate's process."""
     spared, budget_s = [*run.reference.model(run.weights_seed).state_dict()], _SECONDS[run.place.backend]
     run.send("inputs", run.draw_inputs(secrets.randbits(48)))
     _repeat(run, 2, budget_s)  # what is made once is made
@@ -70,7 +78,8 @@ def _counts(run: CandidateRun) -> bool:
     run.ask("look", Done, spared=spared)
     calls = _repeat(run, _CALLS, budget_s)
     run.ask("look", Done, spared=spared)
-    return calls >= _FEWEST_CALLS and run.ask("advancing", Advancing, calls=calls).numbers > 0
+    found = run.ask("advancing", Advancing, calls=calls)
+    return found if calls >= _FEWEST_CALLS else found.model_copy(update={"numbers": 0})
 
 
 def _ahead(run: CandidateRun, near: int, far: int) -> ExperimentResult | None:

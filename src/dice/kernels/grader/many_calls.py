@@ -3,7 +3,8 @@ seen no others, and in a second model there.
 
 An experiment may end because the candidate raises. Where it was given values that the problem never draws, or a state that
 it never comes to by itself, that says nothing. It may also be what becomes of it after some hundreds of calls, or in a second
-model. So the calls are made once more, without anything else.
+model. So the calls are made once more, without anything else; also where something moves from call to call that cannot be set
+ahead.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from dice.kernels.records.evidence import ExperimentResult
 from dice.kernels.sandbox.replies import Repeated
 from dice.kernels.sandbox.session import CandidateRaised
 
-_CALLS = 2_000
-_SECONDS = {"cpu": 2.0, "cuda": 0.5}
+_CALLS = (150, 350, 500, 1_000, 3_000)
+"""Calls between two looks at an answer."""
+_SECONDS = {"cpu": 8.0, "cuda": 1.0}
+"""For all calls."""
 
 
 def experiment_many_calls(run: CandidateRun) -> None:
@@ -32,14 +35,19 @@ def experiment_many_calls(run: CandidateRun) -> None:
 
 
 def _after_calls(run: CandidateRun) -> ExperimentResult | None:
-    """What is not right after many calls, or in one of them."""
+    """What is not right after some of many calls, or in one of them."""
+    seconds_a_call = _SECONDS[run.place.backend] / sum(_CALLS)
     try:
         run.send("inputs", run.draw_inputs(secrets.randbits(48)))
-        budget_s = _SECONDS[run.place.backend]
-        run.ask("repeat", Repeated, slot=0, calls=_CALLS, budget_s=budget_s, anew=run.inputs_change)
+        for calls in _CALLS:
+            budget_s = calls * seconds_a_call
+            run.ask("repeat", Repeated, slot=0, calls=calls, budget_s=budget_s, anew=run.inputs_change)
+            found = _unless_right(run, "refill")
+            if found is not None:
+                return found
     except CandidateRaised as failure:
         return _raised(failure)
-    return _unless_right(run, "refill")
+    return None
 
 
 def _in_a_second_model(run: CandidateRun) -> ExperimentResult | None:

@@ -48,6 +48,9 @@ _MOST_DRAWS = 8
 """The same, counted with draws that tell nothing: a coarse code may not show that an element changes."""
 _TRIES = 3
 """Looks at two elements, and pairs of elements along one axis."""
+_NEAR = 16, 1 / 64
+"""Places, and share of an axis, of which the greater one is how far near elements are apart at most. A block that adds up a
+part of a row mixes them; the host may add what a few blocks leave."""
 _LOOKS = 2
 """Looks at two elements, with kernels, all of which must find them mixed between launches."""
 _WORDS_PER_NUMBER = (0.25, 8)
@@ -66,6 +69,8 @@ _MOST_JOINED = 0.95
 only its end."""
 
 _Outcome = ExperimentOutcome | Literal["unclear"] | None
+_Distance = Literal["half", "any", "near"]
+"""How far two elements are apart: half an extent, anything but that, or little, beside the extent."""
 
 
 def experiment_mixing(run: CandidateRun) -> None:
@@ -129,7 +134,7 @@ def _answer_beside(run: CandidateRun) -> bool:
     elements drawn anew. The elements are never half an extent apart: where PyTorch adds two halves, nothing is mixed yet."""
     if set(run.evidence.candidate_ops or {}) & ADDING:
         return False
-    for changed, met in mixed_pairs(run, run.draw_inputs(secrets.randbits(48)), halves=False):
+    for changed, met in mixed_pairs(run, run.draw_inputs(secrets.randbits(48)), "any"):
         pieces = _pieces(run, changed, _any_order())  # one word may be enough, and memory has words of earlier calls
         if pieces is not None and is_worth(pieces["shared"], met):
             return True
@@ -138,11 +143,11 @@ def _answer_beside(run: CandidateRun) -> bool:
 
 def _mixed_between(run: CandidateRun) -> bool:
     """Whether two elements of an input, drawn anew, are mixed before a launch and by no launch before it. What PyTorch joins
-    may be parts that kernels mixed; the two elements are no half apart, but may be in two parts."""
+    may be parts that kernels mixed, and the host may add those of a few blocks: so the two elements are near each other."""
     if not run.counts_launches:
         return False
     joined = _joined(run)
-    for changed, _ in mixed_pairs(run, run.draw_inputs(secrets.randbits(48)), halves=False):
+    for changed, _ in mixed_pairs(run, run.draw_inputs(secrets.randbits(48)), "near"):
         looks = (_look_with_kernels(run, changed) for _ in range(_LOOKS))
         if all((look.staged or 0) > (joined if look.joined else 0) for look in looks):
             return True
@@ -191,10 +196,11 @@ def is_worth(words: int, numbers: int) -> bool:
     return max(min(_STRAY, numbers), least * numbers) <= words <= most * numbers
 
 
-def mixed_pairs(run: CandidateRun, inputs: list[Any], halves: bool = True) -> Iterator[tuple[list[list[Any]], int]]:
+def mixed_pairs(
+    run: CandidateRun, inputs: list[Any], distance: _Distance = "half"
+) -> Iterator[tuple[list[list[Any]], int]]:
     """For each floating-point input whose elements the reference mixes: the inputs, and the inputs with one element changed,
-    and with another one that goes into some of the same numbers of the output; and how many these are. `halves`: the two
-    are half an extent apart."""
+    and with another one that goes into some of the same numbers of the output; and how many these are."""
     leaves, structure = tree_flatten(inputs)
     model, seed = run.reference.model(run.weights_seed), secrets.randbits(48)
 
@@ -205,7 +211,7 @@ def mixed_pairs(run: CandidateRun, inputs: list[Any], halves: bool = True) -> It
     def with_other(index: int, place: tuple[int, ...], second: bool) -> list[Any]:
         leaf = leaves[index].clone()
         largest = leaf.max()  # a number that the input has: another one may be no index, or no probability
-        if second and not halves and bool((leaf < largest).any()):
+        if second and distance != "half" and bool((leaf < largest).any()):
             largest = leaf[leaf < largest].max()
         leaf[place] = leaf.min() if leaf[place] == largest else largest
         return tree_unflatten([*leaves[:index], leaf, *leaves[index + 1 :]], structure)
@@ -213,10 +219,10 @@ def mixed_pairs(run: CandidateRun, inputs: list[Any], halves: bool = True) -> It
     before = outputs(inputs)
     chosen = [i for i, leaf in enumerate(leaves) if torch.is_tensor(leaf) and leaf.is_floating_point()]
     for index in [i for i in chosen if leaves[i].numel() >= _FEWEST][:_MOST_INPUTS]:
-        for pair in _pairs(leaves[index].shape, halves):
+        for pair in _pairs(leaves[index].shape, distance):
             first, second = (with_other(index, place, bool(which)) for which, place in enumerate(pair))
             try:
-                met = _meet(before, outputs(first), outputs(second), apart=not halves)
+                met = _meet(before, outputs(first), outputs(second), apart=distance != "half")
             except DiceError:  # numbers that the reference does not take beside each other
                 break
             if met:
@@ -224,26 +230,33 @@ def mixed_pairs(run: CandidateRun, inputs: list[Any], halves: bool = True) -> It
                 break
 
 
-def _pairs(shape: torch.Size, halves: bool) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+def _pairs(shape: torch.Size, distance: _Distance) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Places along one axis, the last axis first, of which one is in the first half of every axis. They are half an extent
-    apart, and at last neighbours, which a window of a convolution holds together; or anything but half an extent apart,
-    then two apart as windows need it, on an axis of at least eight places."""
+    apart, and at last neighbours, which a window of a convolution holds together; or any or little distance apart, then two
+    as windows need it, on an axis of at least eight places."""
     for axis in reversed(range(len(shape))):
         extent = shape[axis]
-        if extent < (2 if halves else _FEWEST):
+        if extent < (2 if distance == "half" else _FEWEST):
             continue
-        for again in range(1 if halves else _TRIES):
+        for again in range(1 if distance == "half" else _TRIES):
             place = [secrets.randbelow(max(1, each // 2)) for each in shape]
-            apart = [step for step in range(2, extent - place[axis]) if 2 * step != extent]
             other = [*place]
-            other[axis] += extent // 2 if halves else 2 if again == _TRIES - 1 else secrets.choice(apart)
+            other[axis] += 2 if again == _TRIES - 1 else _step(extent, place[axis], distance)
             yield tuple(place), tuple(other)
-    wide = [axis for axis in reversed(range(len(shape))) if shape[axis] > 2] if halves else []
+    wide = [axis for axis in reversed(range(len(shape))) if shape[axis] > 2] if distance == "half" else []
     for axis in [*wide[:2], *wide[:2]]:  # twice, since windows may end between two neighbours
         place = [secrets.randbelow(max(1, each // 2)) for each in shape]
         other = [*place]
         other[axis] += 1
         yield tuple(place), tuple(other)
+
+
+def _step(extent: int, place: int, distance: _Distance) -> int:
+    """From a place in the first half of an axis to another one."""
+    if distance == "half":
+        return extent // 2
+    most = max(_NEAR[0], int(_NEAR[1] * extent)) if distance == "near" else extent
+    return secrets.choice([step for step in range(2, min(extent - place, most + 1)) if 2 * step != extent])
 
 
 def _meet(before: list[torch.Tensor], first: list[torch.Tensor], second: list[torch.Tensor], apart: bool) -> int:

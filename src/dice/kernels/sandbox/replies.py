@@ -164,9 +164,13 @@ class Clocks(_Said):
 
 
 class Advancing(_Said):
-    """How many numbers a candidate counts up from call to call (`dice.kernels.candidate.advancing`)."""
+    """What outlives a candidate's calls and is another one after each (`dice.kernels.candidate.advancing`)."""
 
     numbers: Count
+    """Numbers that it counts up."""
+
+    moves: bool
+    """Anything at all, by whatever steps."""
 
 
 class Times(_Said):
