@@ -15,7 +15,8 @@ from dice.kernels.records.evidence import ExperimentResult
 
 
 class Counted:
-    """A run whose calls take the steps of `draws`: a row for each draw of inputs, of steps here and there in each call."""
+    """A run whose calls take the steps of `draws`: a row for each draw of inputs, of steps here and there in the first call,
+    and in each call of the rounds that follow."""
 
     def __init__(
         self, draws: list[list[tuple[int, int]]], backend: str = "cpu", kept: bool = True, source: str = ""
@@ -41,12 +42,21 @@ class Counted:
     def send(self, *_: Any) -> None:
         """Nothing to send."""
 
-    def ask(self, op: str, _: Any, **__: Any) -> Any:
-        return SimpleNamespace(taken=list(self._taken)) if op == "steps" else SimpleNamespace(calls=20)
+    def ask(self, op: str, _: Any, calls: int = 0, **__: Any) -> Any:
+        if op == "steps":
+            return SimpleNamespace(taken=list(self._taken))
+        assert op == "repeat"
+        done = calls - self.called % 2  # the time ends sooner in each second round
+        if calls == 4:
+            self._call(done)
+        return SimpleNamespace(calls=done)
 
     def forward(self, _: int, poison: int) -> None:
+        self._call(1)
+
+    def _call(self, calls: int) -> None:
         assert self.counting
-        self._taken = [a + b for a, b in zip(self._taken, self._calls[self.called], strict=True)]
+        self._taken = [a + calls * b for a, b in zip(self._taken, self._calls[self.called], strict=True)]
         self.called += 1
 
 

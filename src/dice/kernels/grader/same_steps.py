@@ -19,8 +19,8 @@ from dice.kernels.source.cuda_source import CudaSource
 _CALLS, _SECONDS = 20, 0.5
 """Before them: what a candidate measures or makes at first is done."""
 _DRAWS = 3
-_TIMES = 4
-"""Calls with the same inputs. Two memories may hold the outputs by turns, and each may be known only once it was used."""
+_ROUNDS, _CALLS_OF_A_ROUND = 3, 4
+"""With the same inputs. Two memories may hold the outputs by turns, and each may be known only once it was used."""
 _SHARE = 0.01
 """Of the steps of a call. What waits for another thread takes more or fewer of them by chance."""
 
@@ -49,19 +49,27 @@ def _may_keep(run: CandidateRun) -> bool:
 
 
 def _unlike_steps(run: CandidateRun) -> str:
-    """By how many steps the last of some calls with one draw of inputs differs from the first, and how many that one took;
-    empty where they are the same, or the last two differ nearly as much."""
-    inputs, seed = run.draw_inputs(secrets.randbits(48)), secrets.randbits(48)
-    totals = [run.ask("steps", Steps).taken]
-    for _ in range(_TIMES):
-        run.send("refill", inputs)
-        run.forward(seed, poison=LEFT_OVER)
-        totals.append(run.ask("steps", Steps).taken)
-    first, *_, another, last = itertools.starmap(_between, itertools.pairwise(totals))
-    unlike, of_all = sum(_between(first, last)), sum(first)
-    changes = unlike > _SHARE * max(of_all, sum(last)) and sum(_between(another, last)) <= unlike / 8
-    return f"{unlike:,} of {of_all:,} steps" if changes else ""
+    """By how many steps the last calls with one draw of inputs differ from the first one, and how many that one took; empty
+    where they are the same, or the calls before the last differ from them nearly as much. But for the first they are calls as
+    anybody makes them: what is left in the memory of an output stands there at the next one."""
+    before = run.ask("steps", Steps).taken
+    run.send("refill", run.draw_inputs(secrets.randbits(48)))
+    run.forward(secrets.randbits(48), poison=LEFT_OVER)
+    taken, calls = [before, run.ask("steps", Steps).taken], [1]
+    for _ in range(_ROUNDS):
+        repeated = run.ask(
+            "repeat", Repeated, slot=0, calls=_CALLS_OF_A_ROUND, budget_s=_SECONDS, anew=run.inputs_change
+        )
+        calls.append(repeated.calls)
+        taken.append(run.ask("steps", Steps).taken)
+    steps = [
+        [(b - a) / n for a, b in zip(*pair, strict=True)] for pair, n in zip(itertools.pairwise(taken), calls, strict=True)
+    ]
+    first, *_, another, last = steps
+    unlike, of_all = _difference(first, last), sum(first)
+    changes = unlike > _SHARE * max(of_all, sum(last)) and _difference(another, last) <= unlike / 8
+    return f"{unlike:,.0f} of {of_all:,.0f} steps" if changes else ""
 
 
-def _between(some: list[int], others: list[int]) -> list[int]:
-    return [abs(other - one) for one, other in zip(some, others, strict=True)]
+def _difference(some: list[float], others: list[float]) -> float:
+    return sum(abs(other - one) for one, other in zip(some, others, strict=True))
