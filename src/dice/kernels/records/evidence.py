@@ -169,8 +169,8 @@ class ExperimentResult(_Fact):
     crossing: many elements change at once while kernels run, and what launches and operators leave is put back but for its
         own places; `wrong` when a launch or an operator is led to something that follows two sets of elements.
     later: what the candidate counts up with each call is set ahead; what came of it.
-    many_calls: where another experiment raised, or something moves from call to call and cannot be set ahead, new inputs after
-        many calls in a new process, and in a second model there.
+    many_calls: where another experiment raised, or something moves from call to call that cannot be set ahead, new inputs
+        after many calls in a new process, and in a second model there.
     clock_ahead: the clocks that the candidate's code asks are set ahead; what came of it.
     kept_answer: the last answer is overwritten wherever it may be kept, and the same inputs come again; `stale` when the
         output is wrong then.
