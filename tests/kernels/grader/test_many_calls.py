@@ -34,6 +34,7 @@ class Run:
         self.inputs_change, self.weights_seed, self.code = False, 1, "x = 700"
         self.processes = 0
         self.moved = {"numbers": 1, "moves": False}
+        self.calls = 10_000
         self._raising = raising
 
     def _phase(self, name: str) -> Any:
@@ -47,7 +48,8 @@ class Run:
         self.steps.append((op, details))
         if op in self._raising:
             raise self._raising[op]
-        return Advancing(**self.moved) if op == "advancing" else SimpleNamespace(calls=100)
+        made = min(self.calls, details.get("calls", 0))
+        return Advancing(**self.moved) if op == "advancing" else SimpleNamespace(calls=made)
 
     def make_model(self, _: int) -> None:
         self.steps.append("model")
@@ -110,6 +112,14 @@ def test_the_calls_are_made_in_a_process_of_their_own(
     assert sum(each["budget_s"] for _, each in repeats) == pytest.approx(budget_s)
 
 
+def test_slow_calls_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run()
+    run.calls = 200
+    monkeypatch.setattr(many_calls, "follows", lambda _, name, __, op: run.steps.append((name, op)))
+    experiment_many_calls(cast(CandidateRun, run))
+    assert run.steps.count(("many_calls", "refill")) == 2, "after 150 calls and at the end"
+
+
 @pytest.mark.parametrize(("last", "launches"), [(None, {"k": 1}), (SimpleNamespace(inputs=[]), {})])
 def test_without_a_correct_call_or_a_kernel_there_is_nothing_to_ask(last: Any, launches: dict[str, int]) -> None:
     run = Run()
@@ -150,6 +160,17 @@ def test_what_cannot_be_set_ahead_is_called(
         monkeypatch.setattr(module, "follows", lambda *_: None)
     run = Run()
     run.moved, run.place.backend = {"numbers": numbers, "moves": moves}, backend
+    assert asked(run, experiment_later) == found
+
+
+@pytest.mark.parametrize(("calls", "found"), [(39, []), (40, [("later", "right"), ("many_calls", "right")])])
+def test_slow_calls_are_not_made_so_often(
+    monkeypatch: pytest.MonkeyPatch, calls: int, found: list[tuple[str, str]]
+) -> None:
+    for module in (later, many_calls):
+        monkeypatch.setattr(module, "follows", lambda *_: None)
+    run = Run()
+    run.calls, run.moved = calls, {"numbers": 1, "moves": True}
     assert asked(run, experiment_later) == found
 
 

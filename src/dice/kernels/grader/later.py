@@ -22,7 +22,7 @@ from dice.kernels.sandbox.session import CandidateRaised
 
 _CALLS = 100
 _FEWEST_CALLS = 40
-"""A ring of fewer places has begun again after so many calls. No result where calls are too slow for them."""
+"""A ring of fewer places has begun again after so many calls. Nothing is asked where calls are too slow for them."""
 _SECONDS = {"cpu": 2.0, "cuda": 0.5}
 _FAR = (1_000, 60_000, 10_000_000)
 _BEFORE, _BEYOND = 3, 5
@@ -41,6 +41,8 @@ def experiment_later(run: CandidateRun) -> None:
         return
     with run.record.phase("experiments"):
         moved = _moved(run)
+        if moved is None:
+            return
         result, raised = _set_ahead(run) if moved.numbers else (None, False)
     if moved.numbers and not raised:
         run.evidence.experiments.append(result or ExperimentResult(name="later", outcome="right"))
@@ -60,7 +62,8 @@ def _set_ahead(run: CandidateRun) -> tuple[ExperimentResult | None, bool]:
             raised += 1
             run.end()
             run.revive()
-            if raised > _MOST_RAISED or not _moved(run).numbers:
+            moved = _moved(run)
+            if raised > _MOST_RAISED or moved is None or not moved.numbers:
                 break
             continue
         if result is not None and result.outcome != "right":
@@ -68,8 +71,8 @@ def _set_ahead(run: CandidateRun) -> tuple[ExperimentResult | None, bool]:
     return None, raised > 0
 
 
-def _moved(run: CandidateRun) -> Advancing:
-    """What moves with each call: whatever does is found and kept in the candidate's process."""
+def _moved(run: CandidateRun) -> Advancing | None:
+    """What moves with each call: whatever does is found and kept in the candidate's process. None where calls are too slow."""
     spared, budget_s = [*run.reference.model(run.weights_seed).state_dict()], _SECONDS[run.place.backend]
     run.send("inputs", run.draw_inputs(secrets.randbits(48)))
     _repeat(run, 2, budget_s)  # what is made once is made
@@ -78,8 +81,7 @@ def _moved(run: CandidateRun) -> Advancing:
     run.ask("look", Done, spared=spared)
     calls = _repeat(run, _CALLS, budget_s)
     run.ask("look", Done, spared=spared)
-    found = run.ask("advancing", Advancing, calls=calls)
-    return found if calls >= _FEWEST_CALLS else found.model_copy(update={"numbers": 0})
+    return run.ask("advancing", Advancing, calls=calls) if calls >= _FEWEST_CALLS else None
 
 
 def _ahead(run: CandidateRun, near: int, far: int) -> ExperimentResult | None:

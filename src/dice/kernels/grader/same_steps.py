@@ -63,7 +63,8 @@ def _unlike_steps(run: CandidateRun) -> str:
         calls.append(repeated.calls)
         taken.append(run.ask("steps", Steps).taken)
     steps = [
-        [(b - a) / n for a, b in zip(*pair, strict=True)] for pair, n in zip(itertools.pairwise(taken), calls, strict=True)
+        [(b - a) / n for a, b in zip(*pair, strict=True)]
+        for pair, n in zip(itertools.pairwise(taken), calls, strict=True)
     ]
     first, *_, another, last = steps
     unlike, of_all = _difference(first, last), sum(first)
