@@ -72,7 +72,7 @@ def _set_ahead(run: CandidateRun) -> tuple[ExperimentResult | None, bool]:
 
 
 def _moved(run: CandidateRun) -> Advancing | None:
-    """What moves with each call: whatever does is found and kept in the candidate's process. None where calls are too slow."""
+    """What moves with each call: what does is kept in the candidate's process. None where calls are too slow."""
     spared, budget_s = [*run.reference.model(run.weights_seed).state_dict()], _SECONDS[run.place.backend]
     run.send("inputs", run.draw_inputs(secrets.randbits(48)))
     _repeat(run, 2, budget_s)  # what is made once is made
