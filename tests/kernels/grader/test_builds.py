@@ -108,3 +108,19 @@ def test_the_wait_for_the_gpu_after_a_build_is_no_time_of_the_builds(monkeypatch
     for _ in range(2):
         builds.answer(REQUEST)
     assert record.phase_seconds["build"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("source", "keeps"),
+    [
+        ("__global__ void k(float* y) { float local = 1.f; *y = local; }", False),
+        ("__constant__ int sizes[2] = {1, 2}; __device__ float kept[64];", True),
+        ("int f() { static at::Tensor room; return 0; }", True),
+    ],
+)
+def test_variables_that_keep_their_value(source: str, keeps: bool) -> None:
+    builds, _ = builds_of(answer("compile_error"))
+    builds.requests.append(
+        ExtensionRequest(kind="load_inline", name="e", cpp_sources=("int f();",), cuda_sources=(source,))
+    )
+    assert builds.keep_variables() is keeps

@@ -8,7 +8,9 @@ from typing import Any, cast
 
 import pytest
 
+from dice.kernels.candidate.extension_call import load_inline
 from dice.kernels.grader import later, many_calls
+from dice.kernels.grader.builds import Builds
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.later import experiment_later
 from dice.kernels.grader.many_calls import experiment_many_calls
@@ -35,6 +37,8 @@ class Run:
         self.processes = 0
         self.moved = {"numbers": 1, "moves": False}
         self.calls = 10_000
+        self.builds = Builds.__new__(Builds)
+        self.builds.requests = []
         self._raising = raising
 
     def _phase(self, name: str) -> Any:
@@ -145,21 +149,24 @@ def test_one_that_raises_when_it_is_set_ahead_is_only_called(monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
-    ("numbers", "moves", "backend", "found"),
+    ("numbers", "moves", "backend", "source", "found"),
     [
-        (0, False, "cpu", []),
-        (0, True, "cpu", [("many_calls", "right")]),
-        (0, False, "cuda", [("many_calls", "right")]),
-        (2, True, "cpu", [("later", "right"), ("many_calls", "right")]),
+        (0, False, "cpu", "__device__ unsigned walk;", []),
+        (0, False, "cuda", "void f(float* y) { *y = 1.f; }", []),
+        (0, True, "cpu", "", [("many_calls", "right")]),
+        (0, False, "cuda", "__device__ unsigned walk;", [("many_calls", "right")]),
+        (0, False, "cpu", "void f(void** p) { cudaMallocManaged(p, 4); }", [("many_calls", "right")]),
+        (2, True, "cpu", "", [("later", "right"), ("many_calls", "right")]),
     ],
 )
 def test_what_cannot_be_set_ahead_is_called(
-    monkeypatch: pytest.MonkeyPatch, numbers: int, moves: bool, backend: str, found: list[tuple[str, str]]
+    monkeypatch: pytest.MonkeyPatch, numbers: int, moves: bool, backend: str, source: str, found: list[tuple[str, str]]
 ) -> None:
     for module in (later, many_calls):
         monkeypatch.setattr(module, "follows", lambda *_: None)
     run = Run()
     run.moved, run.place.backend = {"numbers": numbers, "moves": moves}, backend
+    run.builds.requests.append(load_inline("e", "int f();", source))
     assert asked(run, experiment_later) == found
 
 

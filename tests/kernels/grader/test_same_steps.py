@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import pytest
 
-from dice.kernels.candidate.extension_call import load_inline
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.same_steps import experiment_same_steps
 from dice.kernels.records.evidence import ExperimentResult
@@ -19,13 +18,13 @@ class Counted:
     and in each call of the rounds that follow."""
 
     def __init__(
-        self, draws: list[list[tuple[int, int]]], backend: str = "cpu", kept: bool = True, source: str = ""
+        self, draws: list[list[tuple[int, int]]], backend: str = "cpu", kept: bool = True, variables: bool = False
     ) -> None:
         known = [ExperimentResult(name="kept_values", outcome="right")] if kept else []
         self.evidence: Any = SimpleNamespace(experiments=known)
         self.record = SimpleNamespace(phase=lambda _: contextlib.nullcontext())
         self.place = SimpleNamespace(backend=backend)
-        self.builds = SimpleNamespace(requests=[load_inline("e", "int f();", source)])
+        self.builds = SimpleNamespace(keep_variables=lambda: variables)
         self.last, self.inputs_change = object(), False
         self._calls, self._taken = [steps for draw in draws for steps in draw], [70, 7]
         self.counting, self.called = False, 0
@@ -92,19 +91,13 @@ def test_who_takes_another_way_for_inputs_that_he_knows_is_told(
 
 
 @pytest.mark.parametrize(
-    ("backend", "kept", "source", "asked"),
-    [
-        ("cuda", True, "", False),
-        ("cpu", True, "", True),
-        ("cpu", False, "__global__ void k(float* y) { float local = 1.f; *y = local; }", False),
-        ("cpu", False, "__constant__ int sizes[2] = {1, 2}; __device__ float kept[64];", True),
-        ("cpu", False, "int f() { static at::Tensor room; return 0; }", True),
-    ],
+    ("backend", "kept", "variables", "asked"),
+    [("cuda", True, True, False), ("cpu", True, False, True), ("cpu", False, False, False), ("cpu", False, True, True)],
 )
 def test_it_is_asked_on_the_cpu_where_something_may_outlive_a_call(
-    backend: str, kept: bool, source: str, asked: bool
+    backend: str, kept: bool, variables: bool, asked: bool
 ) -> None:
-    run = Counted([SAME], backend, kept, source)
+    run = Counted([SAME], backend, kept, variables)
     experiment_same_steps(cast(CandidateRun, run))
     assert run.called == (4 if asked else 0)
     assert any(one.name == "same_steps" for one in run.evidence.experiments) == asked

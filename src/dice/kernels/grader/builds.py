@@ -18,6 +18,7 @@ from dice.kernels.records.extension import BuildResult, ExtensionRequest
 from dice.kernels.sandbox.channel import ChannelGarbage
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
 from dice.kernels.sandbox.shared_memory import sealed_copy
+from dice.kernels.source.cuda_source import CudaSource
 
 _COMPILERS_LAYERS = ("jail", "pid_namespace", "no_network", "own_user", "seccomp")
 MAX_EXTENSIONS = 64
@@ -98,6 +99,10 @@ class Builds:
             if build.status == "unsupported_on_cpu":
                 self._record.stage = "build"
                 raise CandidateFailure("unsupported_on_cpu", build.message)
+
+    def keep_variables(self) -> bool:
+        """Whether the sources have variables that keep their value from call to call, on the host or on the device."""
+        return any(CudaSource(text).variables for request in self.requests for text in request.texts)
 
     def close(self) -> None:
         """Close the copies of the built objects."""

@@ -5,7 +5,7 @@ each number that stands in its text. A counter of calls for a log changes nothin
 one of these numbers gives an old answer, a wrong one, or launches no kernel any more.
 
 Calls may be told by what does not count up, as by the next number of a random sequence. Where something else moves from call
-to call, or lies on a GPU where nobody looks for it, the calls are made (`dice.kernels.grader.many_calls`).
+to call, or may move in memory that nobody looks at, the calls are made (`dice.kernels.grader.many_calls`).
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ _BEFORE, _BEYOND = 3, 5
 _MOST_NUMBERS = 32
 _MOST_RAISED = 3
 """Times that another process goes on."""
+_OWN_MEMORY = re.compile(r"\b(cudaMalloc|cuMemAlloc)")
 _NUMBER = re.compile(r"(?<![\w.])\d{1,7}(?![\w.])")
 
 
 def experiment_later(run: CandidateRun) -> None:
     """Add a result `later` where the candidate counts something: `right`, or what came of setting it ahead. Where it only
     raises then, it may have come to a state that calls never bring it to: `many_calls` says what calls alone bring it to.
-    It says so, too, where something else moves."""
+    It says so, too, where something else moves, or may move."""
     if run.last is None or not run.evidence.launches:
         return
     with run.record.phase("experiments"):
@@ -46,8 +47,14 @@ def experiment_later(run: CandidateRun) -> None:
         result, raised = _set_ahead(run) if moved.numbers else (None, False)
     if moved.numbers and not raised:
         run.evidence.experiments.append(result or ExperimentResult(name="later", outcome="right"))
-    if result is None and (raised or moved.moves or run.place.backend == "cuda"):
+    if result is None and (raised or moved.moves or _may_move(run)):
         experiment_many_calls(run)
+
+
+def _may_move(run: CandidateRun) -> bool:
+    """Whether something may move that no look finds: in memory of the candidate's own, or in variables of kernels on a GPU."""
+    texts = (text for request in run.builds.requests for text in request.texts)
+    return any(map(_OWN_MEMORY.search, texts)) or (run.place.backend == "cuda" and run.builds.keep_variables())
 
 
 def _set_ahead(run: CandidateRun) -> tuple[ExperimentResult | None, bool]:

@@ -14,7 +14,6 @@ import secrets
 from dice.kernels.grader.candidate_run import LEFT_OVER, CandidateRun
 from dice.kernels.records.evidence import ExperimentOutcome, ExperimentResult
 from dice.kernels.sandbox.replies import Repeated, Steps
-from dice.kernels.source.cuda_source import CudaSource
 
 _CALLS, _SECONDS = 20, 0.5
 """Before them: what a candidate measures or makes at first is done."""
@@ -45,7 +44,7 @@ def _may_keep(run: CandidateRun) -> bool:
     """Whether memory that Python leads to follows the inputs (`experiment_kept_values` has found it), or the sources have
     variables that keep their value."""
     found = any(experiment.name == "kept_values" for experiment in run.evidence.experiments)
-    return found or any(CudaSource(text).variables for request in run.builds.requests for text in request.texts)
+    return found or run.builds.keep_variables()
 
 
 def _unlike_steps(run: CandidateRun) -> str:
