@@ -99,7 +99,7 @@ def test_what_comes_of_many_calls(
     assert run.processes == 1
 
 
-@pytest.mark.parametrize(("backend", "anew", "budget_s"), [("cpu", False, 8.0), ("cuda", True, 1.0)])
+@pytest.mark.parametrize(("backend", "anew", "budget_s"), [("cpu", False, 4.0), ("cuda", True, 1.0)])
 def test_the_calls_are_made_in_a_process_of_their_own(
     monkeypatch: pytest.MonkeyPatch, backend: str, anew: bool, budget_s: float
 ) -> None:

@@ -19,7 +19,7 @@ from dice.kernels.sandbox.session import CandidateRaised
 
 _CALLS = (150, 350, 500, 1_000, 3_000)
 """Calls between two looks at an answer."""
-_SECONDS = {"cpu": 8.0, "cuda": 1.0}
+_SECONDS = {"cpu": 4.0, "cuda": 1.0}
 """For all calls."""
 
 
