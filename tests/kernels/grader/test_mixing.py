@@ -130,14 +130,14 @@ def test_near_places(extent: int, most: int) -> None:
 
 
 def test_places_in_one_window() -> None:
-    first, second, met = pairs("nn.functional.avg_pool1d(x, 3, 1)", False, x="torch.randn(1, 2, 40)")[0]
+    first, second, met = pairs("nn.functional.avg_pool1d(x, 3, 1)", "any", x="torch.randn(1, 2, 40)")[0]
     assert second[2] - first[2] == 2
     assert met == (1,)
 
 
 def test_the_two_elements_change_the_same_number_differently() -> None:
-    assert pairs("x.amax(1)", False, x="torch.arange(48.0).view(4, 12)")[0][2] == (1,)
-    assert pairs("(x > 40).any(1).float()", False, x="torch.arange(48.0).view(4, 12)") == {}
+    assert pairs("x.amax(1)", "any", x="torch.arange(48.0).view(4, 12)")[0][2] == (1,)
+    assert pairs("(x > 40).any(1).float()", "any", x="torch.arange(48.0).view(4, 12)") == {}
 
 
 @pytest.mark.parametrize(

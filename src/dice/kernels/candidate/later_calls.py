@@ -61,8 +61,9 @@ class LaterCalls:
         with self._program.accelerator.honest():
             if len(self._looks) < 3:
                 return {"numbers": 0, "moves": False}
-            self._advancing = advancing(*self._looks, calls)
-            return {"numbers": len(self._advancing), "moves": moves(*self._looks)}
+            first, second, third = self._looks
+            self._advancing = advancing(first, second, third, calls)
+            return {"numbers": len(self._advancing), "moves": moves(first, second, third)}
 
     def do_ahead(self, near: int, before: int, far: int) -> dict[str, Any]:
         """Set them ahead: to `before` calls below `near`, for those that come there; by `far` calls where `near` is 0."""
