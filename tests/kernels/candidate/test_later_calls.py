@@ -74,6 +74,10 @@ def test_what_counts_calls_is_set_ahead(
     there = 997 if numbers else at
     assert (model.calls, own.calls, other.calls, builtin.calls) == (there, there, at, at)
     assert model.seen.tolist() == [0, at if spared else there, 0]
+    later._looks.pop()
+    assert later.do_advancing(20) == {"numbers": 0, "moves": False}
+    later.do_ahead(9000, 3, 0)
+    assert model.calls == there, "nothing advances that was not found again"
 
 
 def test_without_a_place_what_counts_is_set_ahead_by_calls() -> None:

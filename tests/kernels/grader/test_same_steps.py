@@ -101,3 +101,13 @@ def test_it_is_asked_on_the_cpu_where_something_may_outlive_a_call(
     experiment_same_steps(cast(CandidateRun, run))
     assert run.called == (4 if asked else 0)
     assert any(one.name == "same_steps" for one in run.evidence.experiments) == asked
+
+
+def test_a_process_that_says_it_made_no_calls_ends_no_grader(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Counted([SAME])
+    ask = run.ask
+    monkeypatch.setattr(
+        run, "ask", lambda op, *a, **k: SimpleNamespace(calls=0) if op == "repeat" else ask(op, *a, **k)
+    )
+    experiment_same_steps(cast(CandidateRun, run))
+    assert run.evidence.experiments[-1].name == "same_steps"

@@ -81,7 +81,7 @@ class Look:
     numbers: dict[Any, Number]
     regions: dict[Any, Region]
     values: dict[Any, Any] = field(default_factory=dict)
-    """Whatever else an object holds that cannot change itself."""
+    """Numbers and text that objects hold, and tuples of them."""
 
 
 def look_at(roots: list[Any], own_modules: set[str], spared: set[int], segments: list[tuple[int, int]]) -> Look:
@@ -105,8 +105,9 @@ def look_at(roots: list[Any], own_modules: set[str], spared: set[int], segments:
         with contextlib.suppress(Exception):  # what its own properties raise is no answer of the candidate's
             look.regions |= _of_buffer(item)
             if not isinstance(item, type) or item.__module__ in own_modules:
-                look.numbers |= {(id(item), key): number for key, number in _own(item)}
-                look.values |= {(id(item), key): value for key, value in _held(item).items() if _is_fixed(value)}
+                held = _held(item)
+                look.numbers |= {(id(item), key): number for key, number in _own(item, held)}
+                look.values |= {(id(item), key): value for key, value in held.items() if _is_fixed(value)}
         with contextlib.suppress(Exception):
             waiting.extend(_parts(item, own_modules))
     for address, size in segments:
@@ -134,7 +135,7 @@ def advancing(first: Look, second: Look, third: Look, calls: int) -> list[tuple[
 
 
 def moves(first: Look, second: Look, third: Look) -> bool:
-    """Whether anything else than an address was another one at each look, by whatever steps."""
+    """Whether a value, or a byte of memory that is no part of an address, was another one at each look, by whatever steps."""
     for key in first.values.keys() & second.values.keys() & third.values.keys():
         if first.values[key] != second.values[key] != third.values[key]:
             return True
@@ -251,9 +252,8 @@ def _is_fixed(value: Any) -> bool:
     return type(value) in (bool, int, float, complex, str, bytes)
 
 
-def _own(item: Any) -> Iterator[tuple[Any, Number]]:
-    """Numbers that an object holds itself."""
-    held = list(_held(item).items())
+def _own(item: Any, held: dict[Any, Any]) -> Iterator[tuple[Any, Number]]:
+    """Numbers that an object holds itself. `held`: all that it holds."""
     if isinstance(item, dict | list | deque):
         yield from _slots_of(held, item.__setitem__)
     elif isinstance(item, types.CellType):
@@ -273,8 +273,8 @@ def _own(item: Any) -> Iterator[tuple[Any, Number]]:
         yield "length", Number(length, lambda steps, step: _lengthen(item, int(length + steps * step) - len(item)))
 
 
-def _slots_of(held: list[tuple[Any, Any]], put: Callable[[Any, Any], Any]) -> Iterator[tuple[Any, Number]]:
-    for key, value in held:
+def _slots_of(held: dict[Any, Any], put: Callable[[Any, Any], Any]) -> Iterator[tuple[Any, Number]]:
+    for key, value in held.items():
         if _is_number(value):
             yield (
                 ("slot", str(key)),

@@ -59,6 +59,7 @@ class LaterCalls:
         """How many numbers advance, and whether anything moves: between the last three looks there were one call and `calls`
         more."""
         with self._program.accelerator.honest():
+            self._advancing = []
             if len(self._looks) < 3:
                 return {"numbers": 0, "moves": False}
             first, second, third = self._looks

@@ -100,9 +100,13 @@ class Builds:
                 self._record.stage = "build"
                 raise CandidateFailure("unsupported_on_cpu", build.message)
 
+    def texts(self) -> list[str]:
+        """All sources."""
+        return [text for request in self.requests for text in request.texts]
+
     def keep_variables(self) -> bool:
         """Whether the sources have variables that keep their value from call to call, on the host or on the device."""
-        return any(CudaSource(text).variables for request in self.requests for text in request.texts)
+        return any(CudaSource(text).variables for text in self.texts())
 
     def close(self) -> None:
         """Close the copies of the built objects."""

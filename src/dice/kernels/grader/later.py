@@ -53,8 +53,9 @@ def experiment_later(run: CandidateRun) -> None:
 
 def _may_move(run: CandidateRun) -> bool:
     """Whether something may move that no look finds: in memory of its own, or in variables of kernels on a GPU."""
-    texts = (text for request in run.builds.requests for text in request.texts)
-    return any(map(_OWN_MEMORY.search, texts)) or (run.place.backend == "cuda" and run.builds.keep_variables())
+    return any(map(_OWN_MEMORY.search, run.builds.texts())) or (
+        run.place.backend == "cuda" and run.builds.keep_variables()
+    )
 
 
 def _set_ahead(run: CandidateRun) -> tuple[ExperimentResult | None, bool]:

@@ -42,7 +42,8 @@ def _after_calls(run: CandidateRun) -> ExperimentResult | None:
         for calls in _CALLS:
             budget_s = calls * seconds_a_call
             repeated = run.ask("repeat", Repeated, slot=0, calls=calls, budget_s=budget_s, anew=run.inputs_change)
-            if repeated.calls < calls != _CALLS[-1]:  # slow ones: an answer costs more than it may show
+            is_slow, is_last = repeated.calls < calls, calls == _CALLS[-1]
+            if is_slow and not is_last:  # to look at an answer costs more than it may show
                 continue
             found = _unless_right(run, "refill")
             if found is not None:

@@ -48,9 +48,10 @@ _MOST_DRAWS = 8
 """The same, counted with draws that tell nothing: a coarse code may not show that an element changes."""
 _TRIES = 3
 """Looks at two elements, and pairs of elements along one axis."""
-_NEAR = 16, 1 / 64
-"""Places, and share of an axis, of which the greater one is how far near elements are apart at most. A block that adds up a
-part of a row mixes them; the host may add what a few blocks leave."""
+_NEAR_PLACES = 16
+_NEAR_SHARE = 1 / 64
+"""Of an axis; near elements are no further apart than the greater one of the two. A block that adds up a part of a row mixes
+them; the host may add what a few blocks leave."""
 _LOOKS = 2
 """Looks at two elements, with kernels, all of which must find them mixed between launches."""
 _WORDS_PER_NUMBER = (0.25, 8)
@@ -255,7 +256,7 @@ def _step(extent: int, place: int, distance: _Distance) -> int:
     """From a place in the first half of an axis to another one."""
     if distance == "half":
         return extent // 2
-    most = max(_NEAR[0], int(_NEAR[1] * extent)) if distance == "near" else extent
+    most = max(_NEAR_PLACES, int(_NEAR_SHARE * extent)) if distance == "near" else extent
     return secrets.choice([step for step in range(2, min(extent - place, most + 1)) if 2 * step != extent])
 
 

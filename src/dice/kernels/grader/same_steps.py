@@ -59,7 +59,7 @@ def _unlike_steps(run: CandidateRun) -> str:
         repeated = run.ask(
             "repeat", Repeated, slot=0, calls=_CALLS_OF_A_ROUND, budget_s=_SECONDS, anew=run.inputs_change
         )
-        calls.append(repeated.calls)
+        calls.append(max(1, repeated.calls))  # a candidate's process that says 0 ends no grader
         taken.append(run.ask("steps", Steps).taken)
     steps = [
         [(b - a) / n for a, b in zip(*pair, strict=True)]
