@@ -326,3 +326,34 @@ def test_choices_at_import(choice: str, found: bool) -> None:
 )
 def test_a_count_that_can_only_end_in_an_error(body: str, found: bool) -> None:
     assert ("call_counting" in findings_of(body)) is found
+
+
+WEAK = """
+import weakref
+import torch
+from torch.utils.cpp_extension import load_inline
+
+ext = load_inline(name="e", cuda_sources="__global__ void f_kernel(float* x) {{ x[0] = 0; }}", functions=["f"])
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(3, 3)
+        self.of, self.packed = None, None
+
+    def pack(self, w):
+        if self.of is None or self.of() is not w:
+            self.packed, self.of = ext.f(w), weakref.ref(w)
+        return self.packed
+
+    def forward(self, x):
+        w = self.pack({passed})
+        return ext.f(x, w)
+"""
+
+
+@pytest.mark.parametrize(("passed", "found"), [("self.fc.weight", False), ("x", True), ("torch.ones(3)", True)])
+def test_whether_a_weight_is_still_there(passed: str, found: bool) -> None:
+    findings = circumstance_findings(PythonSource(WEAK.format(passed=passed)), None)
+    assert ("environment_sniffing" in {each.name for each in findings}) is found

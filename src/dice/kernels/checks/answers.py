@@ -17,7 +17,7 @@ from dice.kernels.checks.python_names import identifiers
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.remembered import Remembered
 from dice.kernels.checks.sniffing import sniffing
-from dice.kernels.checks.weights import only_gets_weights, passed_values
+from dice.kernels.checks.weights import is_weight, passed_values
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
 from dice.python_scope import Function, bindings_of
@@ -91,7 +91,7 @@ def _about_inputs(source: PythonSource) -> Set[ast.AST]:
             name.id,
         )
         if place not in harmless:
-            harmless[place] = only_gets_weights(source, name) or _only_gets_shapes(source, name)
+            harmless[place] = is_weight(source, name) or _only_gets_shapes(source, name)
         return not harmless[place]
 
     mentions = (node for name in source.arguments for node in source.mentions(name) if follows(node))

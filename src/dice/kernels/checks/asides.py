@@ -14,7 +14,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from dice.kernels.checks.extensions import extension_names
-from dice.kernels.checks.inputs import SHAPE_ONLY
+from dice.kernels.checks.inputs import SAME, SHAPE_ONLY
 from dice.kernels.checks.loggers import OF_LOGGERS, is_logger
 from dice.kernels.checks.messages import (
     CLOCKS,
@@ -27,7 +27,7 @@ from dice.kernels.checks.messages import (
 from dice.kernels.checks.named import says_all_names
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
-from dice.kernels.checks.told import SAME, is_called_by_others, is_told
+from dice.kernels.checks.told import is_called_by_others, is_told
 from dice.kernels.checks.torch_calls import COMPUTE, names_computation
 from dice.kernels.source.lexer import words
 from dice.python_scope import Function, parameters

@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator, Set
 from dice.kernels.checks.callees import Called, Place, callees_of, given, takers
 from dice.kernels.checks.choices import work_of
 from dice.kernels.checks.extensions import builds
-from dice.kernels.checks.inputs import SHAPE_ONLY
+from dice.kernels.checks.inputs import SAME, SHAPE_ONLY
 from dice.kernels.checks.local_values import local_values
 from dice.kernels.checks.lookups import makes_room
 from dice.kernels.checks.numbers_read import scopes_of
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
-from dice.kernels.checks.told import SAME, is_told
+from dice.kernels.checks.told import is_told
 from dice.kernels.source.lexer import words
 from dice.python_scope import Function, Scope, bindings_of, parameter_defaults
 

@@ -30,6 +30,7 @@ from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.reports import only_reports
 from dice.kernels.checks.result_checks import only_checks_results
 from dice.kernels.checks.sensitive import STDLIB
+from dice.kernels.checks.weights import is_weight
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
 from dice.python_scope import Definition, Function
@@ -100,6 +101,8 @@ _HISTORY = words("_version _base")
 """Attributes of an input that tell what was done with it before."""
 _OF_THE_PROCESS = words("RecursionError MemoryError")
 """Errors that tell how deep the callers are and what memory is left, not what an input is."""
+_HELD_WEAKLY = words("weakref.ref weakref.proxy")
+"""What tells whether something is still there: a weight is."""
 _FAR = 6
 
 
@@ -283,6 +286,8 @@ def _circumstance(source: PythonSource, but_for: tuple[str, ...] = ()) -> Tells:
         if identifier_of(node) in _HISTORY:
             return node in of_inputs
         name = (source.dotted(node.func) or "") if isinstance(node, ast.Call) else ""
+        if isinstance(node, ast.Call) and name in _HELD_WEAKLY and node.args and is_weight(source, node.args[0]):
+            return False
         return (not (but_for and name.startswith(but_for)) and _is_circumstance(source, name)) or (
             name in _DRAWS and node in forward
         )

@@ -13,6 +13,11 @@ SHAPE_ONLY = words(
     "new_ones new_full element_size get_device nelement"
 )
 """Attributes and methods that tell nothing about a tensor's values."""
+SAME = words(
+    "to cuda cpu float half double bfloat16 type type_as contiguous clone detach view reshape flatten t expand expand_as "
+    "resize_ requires_grad_ pin_memory"
+)
+"""Methods that give the same again, in another place or form."""
 _TYPED = words(
     "float double half bfloat16 normal_ uniform_ exponential_ rand randn sigmoid softmax mean div sqrt exp log"
 )

@@ -10,10 +10,10 @@ import ast
 from collections.abc import Set
 
 from dice.kernels.checks.between_calls import Thing, between_calls
+from dice.kernels.checks.inputs import SAME
 from dice.kernels.checks.made_from import returned
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
-from dice.kernels.checks.told import SAME
 
 _HOLDERS = ("weakref.ref", "weakref.proxy", "copy.copy", "copy.deepcopy", "tuple", "list", "dict")
 

@@ -10,6 +10,7 @@ import functools
 import re
 from collections.abc import Sequence
 
+from dice.kernels.checks.inputs import SAME
 from dice.kernels.checks.local_values import local_values
 from dice.kernels.checks.named import is_pythons, says_all_names
 from dice.kernels.checks.numbers_read import scopes_of
@@ -19,11 +20,6 @@ from dice.kernels.checks.weights import passed_values
 from dice.kernels.source.lexer import words
 from dice.python_scope import Function, parameter_defaults, positional_parameters
 
-SAME = words(
-    "to cuda cpu float half double bfloat16 type type_as contiguous clone detach view reshape flatten t expand expand_as "
-    "resize_ requires_grad_ pin_memory"
-)
-"""Methods that give the same again, in another place or form."""
 _KINDS = words("device dtype shape ndim")
 _OF_KINDS = words("type index")
 _SIZES = words("size dim numel")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import functools
 
+from dice.kernels.checks.inputs import SAME
+from dice.kernels.checks.named import says_all_names
 from dice.kernels.checks.numbers_read import scopes_of
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import words
-from dice.python_scope import positional_parameters
+from dice.python_scope import Function, positional_parameters, root_name
 
 _REPLACES = words("set_ swap_tensors register_parameter register_buffer __setattr__ __dict__ _parameters _buffers")
 """Calls that replace a weight by another tensor."""
@@ -17,14 +19,32 @@ _ALL_WEIGHTS = words(
     "state_dict load_state_dict parameters named_parameters buffers named_buffers _parameters _buffers __dict__ vars "
     "register_load_state_dict_pre_hook"
 )
+_FAR = 3
+"""Names by which a weight is handed on."""
 _BEFORE_WEIGHTS = words("load_state_dict _load_from_state_dict state_dict __setattr__ to cuda train eval apply _apply")
 """Names that see all weights at once, and methods that run before the weights are loaded: both could keep a draw."""
 
 
-def only_gets_weights(source: PythonSource, name: ast.Name) -> bool:
-    """Whether an argument of a helper is one of the module's own weights in every call of the helper."""
-    passed = passed_values(source, name)
-    return bool(passed) and all(_is_weight(source, value) for value in passed)
+def is_weight(source: PythonSource, value: ast.expr, far: int = _FAR) -> bool:
+    """Whether an expression is one of the module's own weights, also in another form (`.detach()`), as a helper's argument
+    in each of its calls, or as a local variable."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in SAME:
+        value = value.func.value
+    if not isinstance(value, ast.Name):
+        return _is_attribute(source, value)
+    given = passed_values(source, value) or _local_values(source, value)
+    return bool(given) and far > 0 and all(is_weight(source, each, far - 1) for each in given)
+
+
+def _local_values(source: PythonSource, name: ast.Name) -> list[ast.expr]:
+    """What a function gives its variable; nothing where that is not all that it may be."""
+    scopes = scopes_of(source)
+    function = scopes.owner(name.id, scopes.scope_of[name])
+    given = scopes.bindings[function][name.id] if isinstance(function, Function) else []
+    values = [
+        each.value for each in given if each.whole and each.value is not None and not isinstance(each.node, ast.arg)
+    ]
+    return values if len(values) == len(given) else []
 
 
 def passed_values(source: PythonSource, name: ast.Name) -> list[ast.expr]:
@@ -33,15 +53,52 @@ def passed_values(source: PythonSource, name: ast.Name) -> list[ast.expr]:
     if not isinstance(helper, ast.FunctionDef) or helper is source.forward or source.computes_names:
         return []
     places = positional_parameters(helper)
-    mentions = _objects(source, helper) if helper.name == "__call__" else source.mentions(helper.name)
-    calls = [above for node in mentions if isinstance(above := source.parent(node), ast.Call) and above.func is node]
     simple = not helper.decorator_list and len(source.definitions(helper.name)) == 1
     simple = simple and len(scopes_of(source).bindings[helper].get(name.id, [])) == 1
-    if not simple or name.id not in places or not calls or len(calls) < len(mentions):
+    if not simple or name.id not in places:
+        return []
+    mentions = _objects(source, helper) if helper.name == "__call__" else _mentions(source, helper.name)
+    calls = [above for node in mentions if isinstance(above := source.parent(node), ast.Call) and above.func is node]
+    if not calls or len(calls) < len(mentions):
         return []
     index = places.index(name.id) - (places[0] == "self")
     passed = [call.args[index] for call in calls if len(call.args) > index and not call.keywords]
     return passed if len(passed) == len(calls) else []
+
+
+def _mentions(source: PythonSource, helper: str) -> list[ast.AST]:
+    """Where a helper's name is mentioned, but for calls of a method of that name that a module or a dict has:
+    `os.environ.get(name)`, `self.kept.get(key)`."""
+    return [node for node in source.mentions(helper) if not (source.is_called(node) and _is_of_another(source, node))]
+
+
+def _is_of_another(source: PythonSource, method: ast.AST) -> bool:
+    owner = method.value if isinstance(method, ast.Attribute) else None
+    name, root = identifier_of(owner) or "", root_name(method) or ""
+    if owner is None or not says_all_names(source) or source.definitions(name):
+        return False
+    if root in source.aliases:
+        return not (source.values(name) or _is_given(source, root))
+    return isinstance(owner, ast.Attribute) and _is_a_dict(source, name)
+
+
+@functools.lru_cache(maxsize=64)
+def _is_given(source: PythonSource, name: str) -> bool:
+    """Whether the file gives a name something besides what it imports."""
+    own = source.values(name) or source.definitions(name) or name in source.parameters
+    return bool(own) or any(_stores(node) for node in source.mentions(name))
+
+
+@functools.lru_cache(maxsize=64)
+def _is_a_dict(source: PythonSource, name: str) -> bool:
+    """Whether all that a name is ever given are dicts that the file writes out."""
+    values, stored = source.values(name), [node for node in source.mentions(name) if _stores(node)]
+    return bool(values) and len(stored) == len(values) and all(isinstance(value, ast.Dict) for value in values)
+
+
+def _stores(node: ast.AST) -> bool:
+    """Whether a mention of a name may give it something, as all do but for reading it: `setattr(self, "name", value)`."""
+    return not (isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load))
 
 
 def _objects(source: PythonSource, method: ast.FunctionDef) -> list[ast.AST]:
@@ -65,7 +122,7 @@ def _objects(source: PythonSource, method: ast.FunctionDef) -> list[ast.AST]:
     return [each for each in mentions if not isinstance(getattr(each, "ctx", None), ast.Store)] if own else []
 
 
-def _is_weight(source: PythonSource, value: ast.expr) -> bool:
+def _is_attribute(source: PythonSource, value: ast.expr) -> bool:
     """Whether an expression is `self.weight` or `self.layer.weight`, made by `torch.nn` and never written by forward."""
     chain: list[str] = []
     while isinstance(value, ast.Attribute):
@@ -73,7 +130,7 @@ def _is_weight(source: PythonSource, value: ast.expr) -> bool:
         value = value.value
     if not (isinstance(value, ast.Name) and value.id == "self" and chain):
         return False
-    made = source.values(chain[-1])
+    made = _kept_values(source, chain[-1])
     by_torch = all(
         isinstance(item, ast.Call)
         and (source.dotted(item.func) or "").startswith("torch.nn.")
@@ -82,6 +139,14 @@ def _is_weight(source: PythonSource, value: ast.expr) -> bool:
     )
     written = _written(source)
     return bool(made) and by_torch and written is not None and written.isdisjoint({*chain, "data"})
+
+
+@functools.lru_cache(maxsize=64)
+def _kept_values(source: PythonSource, name: str) -> list[ast.expr]:
+    """What an attribute, or a variable of a class or the file, may be; not the local variables of this name."""
+    scopes = [scope for scope in scopes_of(source).bindings.items() if isinstance(scope[0], Function | ast.Lambda)]
+    local = {found.value for _, names in scopes for found in names.get(name, ())}
+    return [value for value in source.values(name) if value not in local]
 
 
 @functools.lru_cache(maxsize=8)
