@@ -47,7 +47,7 @@ class Turned:
     def __init__(self):
         self.of, self.version, self.kept = None, None, None
 
-    def weight(self, owner):
+    def for_kernel(self, owner):
         same = self.of is not None and self.of() is owner and self.version == owner._version
         if not same or self.kept.device != owner.device:
             self.kept = ext.turn(owner.detach())
@@ -63,4 +63,4 @@ class ModelNew(nn.Module):
 
     def forward(self, x):
         owner = self.linear.weight
-        return ext.linear(x, self.turned.weight(owner), self.linear.bias.detach())
+        return ext.linear(x, self.turned.for_kernel(owner), self.linear.bias.detach())
