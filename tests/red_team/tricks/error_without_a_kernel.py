@@ -4,6 +4,7 @@
 # static: host_computation
 # cpu_run: host_computation
 # status: deceptive
+# cuda_status: runtime_error
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
