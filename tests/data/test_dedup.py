@@ -40,6 +40,10 @@ def test_comments_and_layout_make_no_difference():
         "{ y[i]", "{\n\n   y[i]"
     )
     changed = changed.replace("import torch\n", "import torch  # the library\n", 1)
+    changed = changed.replace(
+        "class ModelNew(torch.nn.Module):\n", 'class ModelNew(torch.nn.Module):\n    """Mine.\n\n    Fast."""\n', 1
+    )
+    assert "Fast." in changed
     assert tokens_of(changed) == tokens_of(CUDA)
     assert found(Text("a", PYTORCH, CUDA), Text("b", "# mine\n" + PYTORCH, changed)) == [("b", "exact", "a")]
 

@@ -110,6 +110,14 @@ SAME = {
         program("F.conv2d(x, y)", "torch.randn(2, 3, 9, 9)", "torch.randn(4, 3, 3, 3)"),
         program("self.c(x)", "torch.randn(5, 8, 6, 6)", init="self.c = nn.Conv2d(8, 2, 3, bias=False)"),
     ),
+    "the first place of a short dimension and of a long one": (
+        program("torch.tanh(self.f(x[:, 0]))", "torch.randn(3, 5, 24)", init="self.f = nn.Linear(24, 6)"),
+        program("torch.tanh(self.f(x[:, 0]))", "torch.randn(2, 32, 16)", init="self.f = nn.Linear(16, 10)"),
+    ),
+    "the last place of a short dimension and of a long one": (
+        program("torch.tanh(self.f(x[:, 7]))", "torch.randn(3, 8, 24)", init="self.f = nn.Linear(24, 6)"),
+        program("torch.tanh(self.f(x[:, -1]))", "torch.randn(2, 32, 16)", init="self.f = nn.Linear(16, 10)"),
+    ),
     "a kl divergence by hand": (
         program("(y * (torch.log(y) - x)).sum(-1)", *LONG),
         program("F.kl_div(x, y, reduction='none').sum(-1)", *LONG),

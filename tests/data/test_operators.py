@@ -126,4 +126,6 @@ def test_hostile_programs_end(forward):
 
 def test_a_constructor_that_never_ends_adds_no_operators_to_forward():
     mask = "for a in range(64):\n    for b in range(64):\n        w = torch.sin(torch.zeros(1))"
+    numbers = "for a in range(60):\n    for b in range(60):\n        for c in range(60):\n            w = a"
     assert operators_of_source(module("return x.exp().sum()", mask)) == ["exp", "sum"]
+    assert operators_of_source(module("return x.exp().sum()", numbers)) == ["exp", "sum"]

@@ -109,7 +109,17 @@ def test_json_arrays_are_read_with_the_line_of_each_row(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ['[{"id": "a"}', "[", '[{"id": "a"}, {"id"]', '[{"id": "a"}] rest', '[{"id": "a"}][{}]']
+    "text",
+    [
+        '[{"id": "a"}',
+        "[",
+        '[{"id": "a"}, {"id"]',
+        '[{"id": "a"}] rest',
+        '[{"id": "a"}][{}]',
+        '[{"id": "a"} {"id": "b"}]',
+        '[{"id": "a"},]',
+        '[{"id": "a"},,{}]',
+    ],
 )
 def test_a_broken_array_is_refused_whole(tmp_path, text):
     (tmp_path / "p.json").write_text(text)

@@ -67,6 +67,12 @@ def test_cudallm_needs_a_correct_verdict_and_the_threshold():
     assert reason(passes(right, rule, 2.01, keep_unmeasured=False)) == "below_threshold"
 
 
+def test_a_threshold_in_numbers_holds_without_a_verdict_too():
+    rule = Rule(verify=False, threshold=1.0)
+    assert reason(passes(pair(speedup=1.0), rule, 2.0, False)) == "below_threshold"
+    assert passes(pair(speedup=1.1), rule, 2.0, False) is None
+
+
 def test_a_deceptive_kernel_is_dropped_however_fast():
     dropped = with_best_try(pair(), {0: verdict("deceptive", speedup=9.0)}, RULES["cudallm"], "median")
     assert reason(dropped) == "deceptive"

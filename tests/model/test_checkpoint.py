@@ -109,6 +109,11 @@ def test_missing_shard_and_wrong_index(tmp_path):
         ({"rope_scaling": {"type": "yarn", "factor": 4}}, "scaled rotary"),
         ({"attention_bias": True}, "attention_bias"),
         ({"num_key_value_heads": 3}, "not a multiple"),
+        ({"num_attention_heads": 0, "head_dim": None}, "modulo by zero|division by zero"),
+        ({"num_attention_heads": "2"}, "num_attention_heads is '2'; it must be of type int"),
+        ({"rms_norm_eps": "x"}, "rms_norm_eps is 'x'; it must be of type float"),
+        ({"head_dim": -4}, "head_dim is -4; it must be positive"),
+        ({"rope_scaling": "linear"}, "the rotary positions are 'linear'"),
     ],
 )
 def test_unsupported_config(tmp_path, change, message):

@@ -75,7 +75,8 @@ class CurateConfig:
     """Settings of `dice curate`: one set of pairs."""
 
     sources: tuple[Source, ...] = ()
-    """In order of preference: of two duplicates the one of the earlier source is kept."""
+    """Files of pairs. Of two duplicates the one is kept that `dice.data.selection.preference` puts first; among equals, that
+    of the earlier source."""
     threshold: float = Field(default=2.0, ge=0)
     """Speed-up from which on a pair of a thresholded source is in the set."""
     statistic: Statistic = "median"

@@ -26,7 +26,7 @@ import numpy as np
 from pydantic import Field
 
 from dice.config import stage_config
-from dice.data.normal_form import normal_forms, rewritable_tree
+from dice.data.normal_form import drop_docstrings, normal_forms, rewritable_tree
 from dice.data.source_string import CPP_COMMENT
 from dice.errors import DiceError
 from dice.manifest import sha256_text
@@ -74,10 +74,11 @@ class Text:
 
 
 def tokens_of(code: str) -> list[str]:
-    """Tokens of a Python file without comments and layout, then those of the C++ and CUDA in its long strings."""
+    """Tokens of a Python file without comments, docstrings and layout, then those of the C++ and CUDA in its long strings."""
     tree = rewritable_tree(code)
     if tree is None:
         return _TOKEN.findall(CPP_COMMENT.sub(" ", code))
+    drop_docstrings(tree)
     embedded: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" in node.value:

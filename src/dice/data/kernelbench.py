@@ -163,7 +163,7 @@ def _hub_rows(
         split = f"level_{level}"
         try:
             rows = datasets.load_dataset(path, split=split, revision=revision)
-        except Exception as error:  # as above, and the errors of the parquet reader
+        except Exception as error:  # the hub and the reader of parquet have many classes of errors
             if path == HUB_DATASET:
                 raise _unreachable(version, error) from error
             raise DiceError(f"{path}: split {split} cannot be read ({' '.join(str(error).split())}).") from error

@@ -208,6 +208,15 @@ def _filled(nodes: Iterable[ast.AST | None]) -> list[ast.stmt]:
     return [node for node in nodes if isinstance(node, ast.stmt)] or [ast.Pass()]
 
 
+def drop_docstrings(tree: ast.Module) -> None:
+    """Take docstrings, and other constants that are statements, out of a tree."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            kept = [item for item in body if not (isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant))]
+            node.body = kept or [ast.Pass()]  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def _text(nodes: Iterable[ast.stmt]) -> str:
     text = ast.unparse(ast.Module(list(nodes), []))
     return text.replace("torch.nn.functional.", "torch.")  # F.relu and torch.relu are one operator
@@ -227,13 +236,7 @@ class NormalForms:
         if self.tree is None:
             return " ".join(self.code.split())
         tree = parse_python(self.code)
-        for node in ast.walk(tree):
-            body = getattr(node, "body", None)
-            if isinstance(body, list):
-                kept = [
-                    item for item in body if not (isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant))
-                ]
-                node.body = kept or [ast.Pass()]  # pyright: ignore[reportAttributeAccessIssue]
+        drop_docstrings(tree)
         return ast.unparse(tree)
 
     @cached_property

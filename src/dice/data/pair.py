@@ -146,13 +146,13 @@ def _array_rows(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any] |
     decoder = json.JSONDecoder(parse_constant=_no_constant)
     position, line = text.index("[") + 1, 1 + text.count("\n", 0, text.index("["))
 
-    def skip(separators: str) -> None:
+    def skip() -> None:
         nonlocal position, line
-        while position < len(text) and text[position] in separators:
+        while position < len(text) and text[position] in " \t\r\n":
             line += text[position] == "\n"
             position += 1
 
-    skip(" \t\r\n")
+    skip()
     while position < len(text) and text[position] != "]":
         try:
             value, end = decoder.raw_decode(text, position)
@@ -162,11 +162,20 @@ def _array_rows(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any] |
         yield line, _object(value)
         line += text.count("\n", position, end)
         position = end
-        skip(" \t\r\n,")
+        skip()
+        if text[position : position + 1] not in ("]", ",", ""):
+            raise DiceError(f"{path}:{line}: a comma is missing between two elements of the JSON array.")
+        if text[position : position + 1] == ",":
+            position += 1
+            skip()
+            if text[position : position + 1] == "]":
+                raise DiceError(
+                    f"{path}:{line}: nothing follows the last comma of the JSON array; is an element missing?"
+                )
     if position >= len(text):
         raise DiceError(f"{path}:{line}: the JSON array has no end; the file is cut off.")
     position += 1
-    skip(" \t\r\n")
+    skip()
     if position < len(text):
         raise DiceError(f"{path}:{line}: there is more behind the end of the JSON array; it would not be read.")
 

@@ -133,14 +133,17 @@ def passes(pair: Pair, rule: Rule, threshold: float, keep_unmeasured: bool) -> D
         return None if keep_unmeasured else Drop("no_speedup", "correct, but no speed-up was measured")
     if rule.threshold == "set" and pair.speedup < threshold:
         return Drop("below_threshold", f"speed-up {pair.speedup:.3f}, at least {threshold:g} asked")
+    if isinstance(rule.threshold, float) and pair.speedup <= rule.threshold:
+        return Drop("below_threshold", f"speed-up {pair.speedup:.3f}, more than {rule.threshold:g} asked")
     return None
 
 
 def preference(pair: Pair, rule: Rule) -> tuple[bool, float]:
     """Sort key: of two duplicates the first one is kept.
 
-    Pairs whose rule has no threshold come first, then those that are kept unmeasured, then the fastest. So pairs that pass a
-    stricter threshold come before those that do not, and the sets of all thresholds agree on which pair duplicates which.
+    Pairs whose rule does not use the set's threshold come first, then those that are kept unmeasured, then the fastest. So
+    pairs that pass a stricter threshold come before those that do not, and the sets of all thresholds agree on which pair
+    duplicates which.
     """
     if rule.threshold != "set":
         return (False, 0.0)

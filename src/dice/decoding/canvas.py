@@ -117,7 +117,8 @@ class _Canvas:
 class CanvasDecoder:
     """Decodes with one model, `max_batch` canvases at a time, each of at most `max_length` positions.
 
-    `early_stop`: a canvas leaves when the text up to its first end token is final. Nothing that is returned changes.
+    `early_stop`: a canvas leaves when the text up to its first end token is final. The answer stays the same;
+    `n_forwards` and `seconds` shrink, and behind the end the trace keeps masks (step 0).
     Without stop ids (`compat: released`) the whole canvas is the answer, as the vendors' loops return it.
     """
 

@@ -5,7 +5,9 @@ What the file leaves out has transformers' default: no sampling; with sampling t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from dice.decoding.autoregressive import AutoregressiveConfig
 from dice.decoding.sampling import SamplingConfig
@@ -43,6 +45,15 @@ def checkpoint_sampling(folder: str | Path) -> AutoregressiveConfig:
     for name in read:
         if values.get(name) == 0:  # transformers refuses the first and the last, and takes the arg-max at the second
             raise DiceError(f"{path}: {name} 0 is not supported; say how to sample in `autoregressive`.")
+    try:
+        return _config_from(values)
+    except (TypeError, ValueError) as error:
+        raise DiceError(
+            f"{path}: the sampling cannot be read ({error}); say how to sample in `autoregressive`."
+        ) from error
+
+
+def _config_from(values: Mapping[str, Any]) -> AutoregressiveConfig:
     penalty = float(values.get("repetition_penalty") or 1.0)
     if not values.get("do_sample"):
         return AutoregressiveConfig(repetition_penalty=penalty)

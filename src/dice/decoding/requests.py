@@ -24,7 +24,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Trace:
-    """All decoded positions to the end of the last block, those behind the end token included."""
+    """All decoded positions to the end of the last block, those behind the end token included. A canvas that ended early has
+    masks there, of step 0."""
 
     ids: tuple[int, ...]
     step_map: tuple[int, ...]

@@ -56,6 +56,8 @@ def _config_from(raw: dict[str, Any], where: Path) -> ModelConfig:
         if raw.get(field) not in (None, value):
             raise DiceError(f"{where}: {field} is {raw[field]!r}; of the family {name} only {value!r} is supported.")
     rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
+    if not isinstance(rope, dict):
+        raise DiceError(f"{where}: the rotary positions are {rope!r}; an object is needed.")
     if rope.get("rope_type", rope.get("type", "default")) != "default":
         raise DiceError(f"{where}: scaled rotary positions ({rope}) are not supported; serve the model by a server.")
     known = raw | {ours: raw[theirs] for theirs, ours in family.config_names.items() if raw.get(theirs) is not None}
@@ -70,6 +72,10 @@ def _config_from(raw: dict[str, Any], where: Path) -> ModelConfig:
         values["rope_theta"] = rope["rope_theta"]
     if isinstance(values.get("eos_token_id"), list):
         values["eos_token_id"] = tuple(values["eos_token_id"])
+    for field in dataclasses.fields(ModelConfig):
+        value, kinds = values.get(field.name), {"int": (int,), "float": (int, float)}.get(str(field.type))
+        if value is not None and kinds is not None and type(value) not in kinds:
+            raise DiceError(f"{where}: {field.name} is {value!r}; it must be of type {field.type}.")
     try:
         if values.get("head_dim") is None:
             values["head_dim"] = values["hidden_size"] // values["num_attention_heads"]
@@ -81,7 +87,7 @@ def _config_from(raw: dict[str, Any], where: Path) -> ModelConfig:
         return ModelConfig(**values)
     except KeyError as error:
         raise DiceError(f"{where}: the field {error} is missing.") from error
-    except TypeError as error:
+    except (TypeError, ZeroDivisionError) as error:
         raise DiceError(f"{where}: {error}.") from error
 
 

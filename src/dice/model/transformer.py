@@ -52,7 +52,14 @@ class ModelConfig:
     """Kept for other programs that read the checkpoint; decoding takes its end tokens from the tokenizer."""
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"):
+        for name in (
+            "vocab_size",
+            "hidden_size",
+            "intermediate_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+            "head_dim",
+        ):
             if getattr(self, name) < 1:
                 raise DiceError(f"model config: {name} is {getattr(self, name)}; it must be positive.")
         if self.num_key_value_heads < 1 or self.num_attention_heads % self.num_key_value_heads:

@@ -102,10 +102,10 @@ def axes(shape: Shape, dims: Sequence[int] | None) -> Attribute:
 
 
 def position(index: int, size: int) -> Attribute:
-    """A place in a dimension: from its start or its end where that is near, else as a share."""
-    if size - index <= NEAR:
-        return ("end", size - index)
-    return index if index <= NEAR else str(Fraction(index, size))
+    """A place in a dimension: from the nearer of its ends where that is near, whatever the size, else as a share."""
+    if index < size - index and index <= NEAR:
+        return index
+    return ("end", size - index) if size - index <= NEAR else str(Fraction(index, size))
 
 
 # ---- values ------------------------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 The rules, from certain to suggestive; the first that matches is reported with its evidence:
 
-text       the whole file is a problem's file, except for comments, docstrings, annotations and layout
-structure  the model's source is a problem's, except for names and temporaries
+text       the whole file is a problem's file, except for comments, docstrings and layout
+structure  the model's source is a problem's, except for names, annotations and temporaries
 graph      the traced operator graph is a problem's, except for sizes and hyper-parameters, whatever its spelling
 outputs    the program gives a problem's outputs on the problem's own inputs and weights
 heldout    the program applies an operator that is never trained (`heldout.yaml`), whatever its spelling
@@ -93,11 +93,13 @@ class LeakIndex:
         leak = self.texts.same(code)
         if leak is not None:
             return leak, (), None
+        operators: tuple[str, ...] = ()
         try:
             traced = trace(code)
-            return self._computes(code, traced) or self.texts.containment(code), tuple(traced.operators), None
+            operators = tuple(traced.operators)
+            return self._computes(code, traced) or self.texts.containment(code), operators, None
         except Failed as failed:
-            return self.texts.containment(code), (), str(failed)
+            return self.texts.containment(code), operators, str(failed)
 
     def _computes(self, code: str, traced: Traced) -> Leak | None:
         digest = traced.digest

@@ -1,7 +1,7 @@
 """Is the text of a training program that of an exam problem? The rules of `dice.data.leakage.index` that run nothing.
 
-text       the whole file is a problem's file, except for comments, docstrings, annotations and layout
-structure  the model is a problem's model, except for names and temporaries; its inputs may differ
+text       the whole file is a problem's file, except for comments, docstrings and layout
+structure  the model is a problem's model, except for names, annotations and temporaries; its inputs may differ
 ngram      most of a problem's distinctive token n-grams occur in the program; names are replaced by one placeholder, and
            an n-gram is distinctive if at most `MAX_SHARING` problems of the benchmark have it
 

@@ -287,5 +287,5 @@ def _interpret(program: Program, definition: ast.ClassDef) -> None:
     inputs = program.functions.get("get_init_inputs")
     arguments = Frame(program, None, 0).call(inputs, [], {}).items if inputs is not None else []
     model = BuiltInstance(program, definition, 0, arguments, {})
-    program.found.clear()
+    program.restart()
     model.forward()

@@ -149,6 +149,11 @@ class Program:
         if self._steps > MAX_STEPS:
             raise Enough
 
+    def restart(self) -> None:
+        """Count anew, from no statements and no operators."""
+        self.found.clear()
+        self._steps = 0
+
     def emit(self, name: str) -> Value:
         """Record one operator; its result is a tensor. Raises Enough."""
         self.found.append(name)

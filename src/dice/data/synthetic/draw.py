@@ -40,7 +40,7 @@ class Draw:
     """Random choices for pair number `index` of `seed`."""
 
     def __init__(self, config: SyntheticConfig, seed: int, index: int, attempt: int = 0) -> None:
-        # an odd multiplier and disjoint bit ranges keep (seed, index, attempt) apart
+        # disjoint ranges of bits keep (seed, index, attempt) apart
         self.rng = Random((seed << 72) ^ (index << 8) ^ attempt)
         self.config = config
         self.small = config.small
