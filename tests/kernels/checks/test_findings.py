@@ -729,6 +729,51 @@ def test_what_an_object_imports_condemns_where_its_source_may_call_it(cuda: str,
     assert ("memory_tampering" in names) is condemned
 
 
+SNIFFS = CODE.replace("return ext", "if os.getppid() > 1: return torch.relu(x)\n        return ext").replace(
+    "import torch", "import os, torch\nimport torch", 1
+)
+
+
+@pytest.mark.parametrize("more", ["", "NOTES = {}\nNOTES[f\"{NOTES['\x07']}\"] = 1\n", "# coding: latin-1\n"])
+def test_no_line_switches_the_rules_off(more: str) -> None:
+    assert "environment_sniffing" in warned(more + SNIFFS)
+    assert weighed(more + SNIFFS)["environment_sniffing"]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+@pytest.mark.parametrize(
+    "module", ["# e\n", "# \u00e9 \u010f\n", "# coding: latin-1\na = '\u00e9'\n", "not Python (\n"]
+)
+def test_a_module_in_another_encoding_hides_nothing(encoding: str, module: str) -> None:
+    assert weighed(f"# coding: {encoding}\n{SNIFFS}", modules={"m.py": module})["environment_sniffing"]
+
+
+def test_what_ran_and_cannot_be_read_is_no_clean_text() -> None:
+    with pytest.raises(DiceError, match="cannot be read as Python"):
+        weighed("(" + SNIFFS)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "print('" + '{"a":' * 100_000 + "')\n",
+        "# coding: rot13\n",
+        f"S = '''float* v = h.data_ptr<float>(); int q = v[{'9' * 5000}]; for (auto& a : v) {{ s += a; }}'''\n",
+    ],
+)
+def test_odd_text_raises_nothing(code: str) -> None:
+    static_findings(code + CODE, None, REFERENCE)
+
+
+def test_a_class_that_nobody_can_use_is_no_output() -> None:
+    late = "class Late(torch.Tensor):\n    pass\n"
+    inside = late.replace("\n", "\n    ")
+    assert "lazy_output" in warned(SNIFFS + late)
+    assert "lazy_output" not in warned(SNIFFS + "if __name__ == '__main__':\n    " + inside)
+    assert "lazy_output" not in warned(SNIFFS + "def example():\n    " + inside)
+    assert "lazy_output" in warned(SNIFFS + "def example():\n    " + inside + "\nexample()\n")
+
+
 def test_a_word_condemns_where_the_object_imports_the_function() -> None:
     code = CODE.replace("auto out", "std::vector<float> system(3); auto out")
     assert warned(code) == {"process_spawned": False}

@@ -20,6 +20,7 @@ def test_written_names(code: str) -> None:
         "getattr(self, 'ca' + 'lls')",
         "hasattr(self, name)",
         "read = getattr",
+        "first(getattr, 'calls')(self)",
         "[*map(getattr, [self], names)]",
         "vars(self)",
         "self.__dict__",

@@ -29,7 +29,7 @@ from dice.kernels.checks.dynamic import dynamic_findings
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.host_arrays import host_array_findings
 from dice.kernels.checks.precision import for_narrow_inputs, precision_findings, uses_narrow_types
-from dice.kernels.checks.python_names import parse_deep
+from dice.kernels.checks.python_names import decoded, parse_deep
 from dice.kernels.checks.python_source import ENTRY_CLASS, PythonSource
 from dice.kernels.checks.seen import Seen
 from dice.kernels.checks.substitution import cuda_strings, paper_findings, substitution_findings
@@ -43,6 +43,8 @@ from dice.kernels.source.cuda_source import CudaSource
 
 MOST_CHARACTERS = 1 << 20
 """Of a candidate's text with the modules that it writes and the sources that it builds; checks of more would take minutes."""
+
+_RAN_UNREAD = "its text cannot be read as Python, though it ran."
 
 __all__ = ["CATALOGUE", "dynamic_findings", "findings", "is_deceptive", "static_findings"]
 
@@ -60,15 +62,26 @@ def static_findings(
     that need a comparison with it are not made. seen: what a run showed; without one, a rule that needs it only warns.
     Text that is not Python gives no finding. Raises DiceError for more than MOST_CHARACTERS.
     """
+    text = _decoded(code)
+    return [] if text is None else _static_findings(text, requests, reference_code, seen)
+
+
+def _static_findings(
+    code: str, requests: Sequence[ExtensionRequest] | None, reference_code: str | None, seen: Seen | None
+) -> list[Finding]:
+    """The same of decoded text."""
     length = len(code) + sum(len(text) for request in requests or [] for text in request.texts)
     if length > MOST_CHARACTERS:
         raise DiceError(
             f"its text has {length:,} characters, with its modules and sources; {MOST_CHARACTERS:,} are read at most."
         )
     source = _parsed(code, ran=seen.lines if seen is not None else frozenset())
+    if source is None and seen is not None:
+        raise DiceError(_RAN_UNREAD)
     if source is None:
         return []
-    reference = None if reference_code is None else _parsed(reference_code, entry="Model")
+    problem = None if reference_code is None else _decoded(reference_code)
+    reference = None if problem is None else _parsed(problem, entry="Model")
     asked = None if requests is None else _units(requests)
     units = asked or [unit for _, unit in cuda_strings(source)]
     narrow = reference is None or uses_narrow_types(reference)
@@ -117,10 +130,20 @@ def _idle_kernels(source: PythonSource, reference: PythonSource | None, units: l
         yield finding("constant_output", "static", f"no kernel reads any of its pointers, {blind} for one")
 
 
-def _parsed(code: str, entry: str = ENTRY_CLASS, ran: Set[int] = frozenset()) -> PythonSource | None:
-    with contextlib.suppress(SyntaxError, ValueError):
-        return PythonSource(code, entry, ran)
+def _decoded(code: str) -> str | None:
+    """The text as Python reads it; None where it reads none."""
+    with contextlib.suppress(SyntaxError):
+        return decoded(code)
     return None
+
+
+def _parsed(text: str, entry: str = ENTRY_CLASS, ran: Set[int] = frozenset()) -> PythonSource | None:
+    """None for what is not Python; an error of ours in reading it is not taken for that."""
+    try:
+        parse_deep(text)
+    except SyntaxError:
+        return None
+    return PythonSource(text, entry, ran)
 
 
 def findings(
@@ -131,16 +154,19 @@ def findings(
 ) -> list[Finding]:
     """Static and dynamic findings together, at most one of each name; dynamic findings come first.
 
-    A run shows whether kernels were built and launched, so after a run the static finding about that is dropped. Raises
-    DiceError for a text that is too long.
+    A run shows whether kernels were launched, so after a run the static `kernel_never_launched` is dropped. Raises DiceError
+    for a text that is too long, and for one that ran and cannot be read.
     """
     ran = evidence is not None and evidence.reached in ("forward", "timing")
     # A candidate that ended earlier may not have made all of its requests.
     seen = Seen.by(evidence) if evidence is not None and ran else None
-    text = code if evidence is None else _with_modules(code, evidence.modules.values())
-    static = static_findings(text, requests if evidence is None or ran else None, reference_code, seen)
     if evidence is None:
-        return static
+        return static_findings(code, requests, reference_code, seen)
+    text = _decoded(code)
+    whole = None if text is None else _with_modules(text, evidence.modules.values())
+    if ran and whole is None:
+        raise DiceError(_RAN_UNREAD)
+    static = [] if whole is None else _static_findings(whole, requests if ran else None, reference_code, seen)
     units = _units(requests or [])
     kernels = {name for unit in units for name in kernel_names(unit)}
     libraries = any(library_calls(unit) for unit in units) or launched_functors(units)
@@ -160,17 +186,18 @@ def findings(
     return one_of_each([*dynamic, *static])
 
 
-def _with_modules(code: str, modules: Iterable[str]) -> str:
-    """The candidate's text with the modules that it wrote behind it, as if they were part of its file: what is read by
-    name is found there. What does not parse was never run."""
-    texts = [code]
-    for text in modules:
-        if len(text) > MOST_CHARACTERS:  # too long to be read, so that all of it is
-            texts.append(text)
+def _with_modules(text: str, modules: Iterable[str]) -> str:
+    """The candidate's decoded text with the modules that it wrote behind it, as if they were part of its file: what is read
+    by name is found there. What does not parse was never run."""
+    texts = [text]
+    for module in modules:
+        if len(module) > MOST_CHARACTERS:  # too long to be read, so that all of it is
+            texts.append(module)
             continue
-        with contextlib.suppress(SyntaxError, ValueError):
-            parse_deep(text)
-            texts.append(text.removeprefix("\ufeff"))
+        with contextlib.suppress(SyntaxError):
+            readable = decoded(module)
+            parse_deep(readable)
+            texts.append(readable.removeprefix("\ufeff"))
     return "\n".join(texts)
 
 

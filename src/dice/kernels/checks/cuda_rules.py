@@ -101,6 +101,7 @@ _BENEATH = words(
 )
 """Namespaces of ATen whose operators are called past the dispatcher, where no mode sees them."""
 _REDISPATCH = words("redispatch redispatchBoxed callBoxedForDispatchKey")
+_RAW = re.compile(r'(?:u8|[uUL])?R"(?P<fence>[^()\\\s]{0,16})\((?P<text>.*)\)(?P=fence)"', re.DOTALL)
 
 
 def cuda_findings(
@@ -269,13 +270,19 @@ def _writes(tokens: list[Token], index: int) -> bool:
     """Whether a call of fopen(path, mode) or freopen(path, mode, stream) asks to write; the mode is a literal."""
     closing = partner(tokens, index + 1) if _called(tokens, index) else None
     arguments = at_commas(tokens[index + 2 : closing]) if closing is not None else []
-    modes = [item.text.strip('"') for item in (arguments[1] if len(arguments) > 1 else ()) if item.kind == "string"]
+    modes = [_literal(item) for item in (arguments[1] if len(arguments) > 1 else ()) if item.kind == "string"]
     return any(mode[:1] in ("w", "a") or "+" in mode for mode in modes)
+
+
+def _literal(token: Token) -> str:
+    """What stands in a string literal, without prefix, quotes and the fence of a raw one."""
+    raw = _RAW.fullmatch(token.text)
+    return raw["text"] if raw is not None else token.text.partition('"')[2].removesuffix('"')
 
 
 def _string(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, str]]:
     """String literals that give access to a process or its memory, wherever they are passed."""
-    text = tokens[index].text.strip('"')
+    text = _literal(tokens[index])
     if text.startswith("/proc/"):
         sniffs = text.endswith(("cmdline", "environ", "comm", "status"))
         yield ("environment_sniffing" if sniffs else "memory_tampering"), tokens[index], ""

@@ -131,12 +131,12 @@ def _expression(tokens: list[Token], place: int, step: int) -> Iterator[int]:
 
 
 def _counters(tokens: list[Token], static: set[str]) -> Iterator[tuple[str, Token, str]]:
-    """A counter that survives the call, is incremented and then compared: `static int calls = 0; if (++calls > 8)`."""
+    """A counter that survives the call, is stepped and then compared: `static int calls = 0; if (++calls > 8)`."""
     advanced = {
         tokens[index + step].text
         for index, token in enumerate(tokens)
-        if token.text in ("++", "+=", "--")
-        for step in ((1, -1) if token.text != "+=" else (-1,))
+        if token.text in ("++", "+=", "--", "-=") or _is_a_step(tokens, index)
+        for step in ((1, -1) if token.text in ("++", "--") else (-1,))
         if 0 <= index + step < len(tokens) and tokens[index + step].text in static
     }
     heard = replaces_writers(tokens)
@@ -152,6 +152,21 @@ def _counters(tokens: list[Token], static: set[str]) -> Iterator[tuple[str, Toke
         counts = bool(advanced & texts and texts & _COMPARISONS) and not only_resets(tokens, index, advanced)
         if counts and (heard or not _only_says(tokens, index, advanced)):
             yield "call_counting", token, ""
+
+
+def _is_a_step(tokens: list[Token], index: int) -> bool:
+    """Whether tokens[index] gives a variable what it was and a number: `calls = calls + 1;`."""
+    step = tokens[index + 1 : index + 5]
+    if (
+        tokens[index].text != "="
+        or index == 0
+        or len(step) < 4
+        or step[1].text not in ("+", "-")
+        or step[3].text != ";"
+    ):
+        return False
+    sides = (step[0], step[2])
+    return any(each.kind == "number" for each in sides) and tokens[index - 1].text in {each.text for each in sides}
 
 
 def _only_says(tokens: list[Token], index: int, counters: set[str]) -> bool:

@@ -244,7 +244,7 @@ def _goes_through(
     item, holder = texts[texts.index(":") - 1], texts[texts.index(":") + 1]
     declared = next((i for i in range(len(body) - 2) if body[i].text == holder and body[i + 1].text in "([{"), None)
     size = body[declared + 2].text if declared is not None else ""
-    if known is not None and (int(size) if size.isdecimal() else known.get(size, _FEW + 1)) <= _FEW:
+    if known is not None and (int(size[:9]) if size.isdecimal() else known.get(size, _FEW + 1)) <= _FEW:
         return
     for index in range(start + texts.index(":") + 2, end):
         beside = {body[index - 1].text, body[index + 1].text if index + 1 < len(body) else ""}

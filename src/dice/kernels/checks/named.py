@@ -21,7 +21,7 @@ def says_all_names(source: PythonSource) -> bool:
         not source.computes_names
         and not any(map(source.mentions, _BY_NAME))
         and all(
-            _is_written(source.parent(node))
+            source.is_called(node) and _is_written(source.parent(node))
             for node in source.nodes
             if isinstance(node, ast.Name) and node.id in _WITH_NAME
         )

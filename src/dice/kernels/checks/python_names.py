@@ -33,11 +33,19 @@ def parse_deep(code: str) -> ast.Module:
     return parse_python(code)
 
 
-class PythonNames:
-    """The syntax tree of a file with what its names stand for. Raises SyntaxError or ValueError for what is not Python."""
+def decoded(code: str) -> str:
+    """The text that Python reads in the file that a candidate's text is written to: the file may declare another encoding.
+    Raises SyntaxError where it reads none."""
+    try:
+        return decode_source(code.encode())
+    except (ValueError, LookupError) as error:
+        raise SyntaxError(str(error)) from error
 
-    def __init__(self, code: str) -> None:
-        text = decode_source(code.encode())  # what Python reads in the file, which may declare another encoding
+
+class PythonNames:
+    """The syntax tree of a text with what its names stand for. Raises SyntaxError for what is not Python."""
+
+    def __init__(self, text: str) -> None:
         self.lines = text.split("\n")  # `splitlines` also splits at form feeds, where Python begins no line
         self.tree = parse_deep(text)
         self.nodes = list(ast.walk(self.tree))

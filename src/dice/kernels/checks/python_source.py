@@ -138,7 +138,8 @@ class PythonSource(PythonNames):
         hooked = {above for node in self.mentions("_forward_hooks") for above in self.ancestors(node)}
         for node in self.nodes:
             if isinstance(node, ast.Assign):  # self._forward_hooks[0] = note
-                hooks = any("_hooks" in ast.unparse(target) for target in node.targets)
+                names = identifiers(part for target in node.targets for part in ast.walk(target))
+                hooks = any("_hooks" in name for name in names)
                 yield from [node.value] if hooks else ()
             elif isinstance(node, ast.Dict):
                 named = zip(node.keys, node.values, strict=True)
@@ -173,6 +174,13 @@ class PythonSource(PythonNames):
         inside = [inner for item in self.definitions(maker) if isinstance(item, Function) for inner in ast.walk(item)]
         made = [inner.name for inner in inside if isinstance(inner, ast.ClassDef)]
         return made[-1] if made else None
+
+    def never_runs(self, statement: ast.stmt) -> bool:
+        """Whether a statement is in the `__main__` block, or in a function that nothing mentions."""
+        return any(
+            _is_main(above) or (isinstance(above, Function) and above not in self.live)
+            for above in self.ancestors(statement)
+        )
 
     def _import_roots(self) -> list[ast.AST]:
         """What runs when the file is imported and ModelNew is used: module level, class level, ModelNew's methods."""
@@ -286,8 +294,8 @@ def _is_main(node: ast.AST) -> bool:
     return (
         isinstance(node, ast.If)
         and isinstance(node.test, ast.Compare)
-        and "__name__" in ast.unparse(node.test)
-        and "__main__" in ast.unparse(node.test)
+        and any(isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(node.test))
+        and any(isinstance(part, ast.Constant) and part.value == "__main__" for part in ast.walk(node.test))
     )
 
 

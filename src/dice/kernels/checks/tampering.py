@@ -289,7 +289,7 @@ def _classes(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
         if isinstance(node, ast.FunctionDef) and node.name in PICKLE_HOOKS:
             yield "process_hook", node, ""
     for node in source.nodes:
-        if isinstance(node, ast.ClassDef):
+        if isinstance(node, ast.ClassDef) and not source.never_runs(node):
             bases = [source.dotted(base) for base in node.bases]
             for base in bases:
                 if base in BASES:
@@ -386,6 +386,6 @@ def _printed_results(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]
 def _json_keys(text: str) -> set[str]:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return set()
     return set(value) if isinstance(value, dict) else set()
