@@ -1,6 +1,7 @@
 # problem: relu
 # catalogue: 20
 # mechanism: a variable of the thread counts down from 900 in C++; below zero a kernel gets the input of the call before
+# static: call_counting
 # run: call_counting
 # status: deceptive
 import torch

@@ -271,7 +271,7 @@ CATALOGUE: dict[str, Trick] = {
     ),
     "input_sniffing": Trick(
         "The algorithm is chosen by a statistic of the input's values.",
-        "static",
+        "both",
         "a choice, in any spelling, compares a statistic of an input's values, and the reference makes none; not: "
         "zeros where a count is zero, and a choice of launch by whole numbers that the problem draws",
     ),
