@@ -285,13 +285,15 @@ def _unwritten_output(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]
     """forward returns a torch.empty(...) that is never passed to a function that could fill it."""
     if source.forward is None:
         return
+    looked_at: set[str] = set()
     for node in ast.walk(source.forward):
         if not (isinstance(node, ast.Return) and node.value is not None) or _is_for_nothing(source, node):
             continue
         if isinstance(node.value, ast.Call) and source.dotted(node.value.func) in _MAKERS:
             yield "uninitialised_output", node, ""
-        elif isinstance(node.value, ast.Name):
+        elif isinstance(node.value, ast.Name) and node.value.id not in looked_at:
             name = node.value.id
+            looked_at.add(name)
             made = source.values(name)
             if made and all(isinstance(value, ast.Call) and source.dotted(value.func) in _MAKERS for value in made):
                 uses = [n for n in ast.walk(source.forward) if isinstance(n, ast.Name) and n.id == name]

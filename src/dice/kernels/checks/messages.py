@@ -255,10 +255,19 @@ def is_listened_to(source: PythonSource) -> bool:
     )
 
 
+@functools.lru_cache(maxsize=8)
+def _meanings(source: PythonSource) -> dict[str, set[str]]:
+    """Imported name -> all that the file imports by it."""
+    found: dict[str, set[str]] = {}
+    for node in source.nodes:
+        for name, meant in import_aliases(node).items() if isinstance(node, ast.Import | ast.ImportFrom) else ():
+            found.setdefault(name, set()).add(meant)
+    return found
+
+
 def means_one_thing(source: PythonSource, name: str) -> bool:
     """Whether an imported name stands for one thing of a library wherever it is read, and for nothing of the file's own."""
-    imports = [node for node in source.nodes if isinstance(node, ast.Import | ast.ImportFrom)]
-    meant = {found for node in imports for key, found in import_aliases(node).items() if key == name}
+    meant = _meanings(source).get(name, ())
     given = (
         node for node in source.mentions(name) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
     )

@@ -122,7 +122,7 @@ def _ends_before_forward(source: PythonSource, pool: ast.Call) -> bool:
             pass
         case _:
             return False
-    mentions = [node for node in source.nodes if isinstance(node, ast.Name) and node.id == name]
+    mentions = [node for node in source.mentions(name or "") if isinstance(node, ast.Name)]
     tasks = all(
         isinstance(above := source.parent(mention), ast.Attribute) and above.attr in ("map", "submit", "shutdown")
         for mention in mentions
@@ -136,11 +136,11 @@ def _is_shut_down(source: PythonSource, made: ast.Assign, name: str) -> bool:
     """Whether a statement behind the one that makes a pool waits for its threads, and none between leaves the block."""
     block = source.parent(made)
     statements = [*getattr(block, "body", [])]
-    if made not in statements or isinstance(block, ast.ClassDef):
+    if made not in statements or isinstance(block, ast.ClassDef) or len(source.values(name)) != 1:
         return False
     for statement in statements[statements.index(made) + 1 :]:
         if ast.unparse(statement) in (f"{name}.shutdown()", f"{name}.shutdown(wait=True)", f"{name}.shutdown(True)"):
-            return len(source.values(name)) == 1
+            return True
         if any(isinstance(node, ast.Return | ast.Break | ast.Continue) for node in ast.walk(statement)):
             return False
     return False
@@ -156,7 +156,7 @@ def _is_own_file(source: PythonSource, descriptor: ast.expr) -> bool:
         return source.dotted(function) == "os.open"
     if not isinstance(descriptor, ast.Name):
         return False
-    given = any(isinstance(node, ast.arg) and node.arg == descriptor.id for node in source.nodes)
+    given = descriptor.id in source.parameters
     opened = source.values(descriptor.id)
     return bool(opened) and not given and all(_calls_one_of(source, value, _DESCRIPTORS) for value in opened)
 
