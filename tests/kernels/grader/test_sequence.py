@@ -60,3 +60,22 @@ def test_an_end_in_an_experiment_is_a_note_or_where_the_problem_draws_such_value
     sequence._experiments(cast(CandidateRun, run))
     assert record.notes == ([] if drawn else ["no result of the experiment odd: runtime_error, no data"])
     assert record.failures == ({"strict": ("runtime_error", "no data")} if drawn else {})
+
+
+def test_what_looking_for_races_ends_is_asked_nothing_afterwards(monkeypatch):
+    alive, seen = [True], []
+
+    def look_for_races(_):
+        alive[0] = False
+
+    def observe(_):
+        assert alive[0], "a dead process is asked"
+        seen.append("observed")
+
+    monkeypatch.setattr(sequence, "try_inputs", lambda _: None)
+    monkeypatch.setattr(sequence, "look_for_races", look_for_races)
+    monkeypatch.setattr(sequence, "observe", observe)
+    monkeypatch.setattr(sequence, "explain", lambda _: seen.append("told whether there is a race" if not alive[0] else ""))
+    place = SimpleNamespace(backend="cpu", judging=SimpleNamespace(explain=True))
+    sequence._try_trials(cast(CandidateRun, SimpleNamespace(place=place, standing=lambda: True)))
+    assert seen == ["observed", "told whether there is a race"]

@@ -1,7 +1,7 @@
 """One candidate's run, step by step: import, weights, trials, evidence, timing, experiments. The result is a record.
 
-The candidate always runs before the reference, on inputs made from a secret seed, in a process that never holds an
-expected value. `dice.kernels.grader.record` makes the verdicts.
+The candidate always runs before the reference, on inputs made from a seed that it does not know, in a process that
+never holds an expected value. `dice.kernels.grader.record` makes the verdicts.
 """
 
 from __future__ import annotations
@@ -144,12 +144,12 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, le
 def _try_trials(run: CandidateRun) -> None:
     """The trials of `paper` and `strict`, and what is seen of them."""
     try_inputs(run)
-    if run.place.backend == "cpu":
-        look_for_races(run)
-    if run.place.judging.explain:
-        explain(run)
     if run.standing():
         observe(run)
+    if run.place.backend == "cpu":
+        look_for_races(run)  # may end the process: only what needs none, or makes another, comes after it
+    if run.place.judging.explain:
+        explain(run)
 
 
 def _experiments(run: CandidateRun) -> None:
