@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 from dice.kernels.grader import speed
+from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.speed import Measurement
 from dice.kernels.records.evidence import RunEvidence
 from dice.kernels.sandbox.launch_ledger import Reading
@@ -201,3 +203,25 @@ def test_a_loaded_host_is_no_patched_clock(
     assert len(first.event_ms) == 20
     assert watch.clocked is not None
     assert disagree(own_ms, watch.clocked.host_ms) == patched
+
+
+def test_each_call_of_a_request_has_the_time_of_one_within_that_of_all() -> None:
+    watch, run = object.__new__(Measurement), object.__new__(CandidateRun)
+    limits_s: list[float] = []
+
+    def ask(op: str, kind: type, timeout_s: float, **request: Any) -> Any:
+        limits_s.append(timeout_s)
+        one = Times(event_ms=1.0, in_process_ms=1.0, drain_ms=0.0, launch_ms=0.0, queued=False)
+        return SimpleNamespace(times=[one] * request.get("calls", 1))
+
+    place: Any = SimpleNamespace(limits=SimpleNamespace(forward_timeout_s=2.0))
+    run.place, run.inputs_change = place, False
+    run.record = SimpleNamespace(builds=[SimpleNamespace(status="built", launches="unknown")])  # pyright: ignore[reportAttributeAccessIssue]
+    run._launches = SimpleNamespace(deal=lambda: None)  # pyright: ignore[reportAttributeAccessIssue]
+    run._session = SimpleNamespace(ask=ask, build_s=0.0)  # pyright: ignore[reportAttributeAccessIssue]
+    run._deadline = time.monotonic() + 60
+    watch.run, watch.flush_bytes = run, 0
+    for calls in (0, 1, 10, 100):
+        watch.candidate_series(0, calls)
+    watch.candidate(0, 0, seed=0, fills=0)
+    assert limits_s == [2.0, 2.0, 20.0, pytest.approx(60, abs=5), 4.0]

@@ -251,9 +251,10 @@ class CandidateRun:
             with self.place.gpu_lent():
                 return reference.inputs(seed)
 
-    def ask(self, op: str, kind: type[Reply], **arguments: Any) -> Reply:
-        """One request under the limit of a forward."""
-        return self.session.ask(op, kind, self.left_s(self.place.limits.forward_timeout_s), **arguments)
+    def ask(self, op: str, kind: type[Reply], forwards: int = 1, **arguments: Any) -> Reply:
+        """One request under the limit of a forward, or of as many as it makes."""
+        limit_s = self.left_s(max(1, forwards) * self.place.limits.forward_timeout_s)
+        return self.session.ask(op, kind, limit_s, **arguments)
 
     def send(
         self, op: str, inputs: list[Any], slot: int = 0, strides: Strides | None = None, within: bool = False

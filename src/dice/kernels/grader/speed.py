@@ -175,7 +175,7 @@ class Measurement:
         series = _Series()
         self.run.ledger.deal()
         begun = time.perf_counter()
-        rows = self.run.ask("series", TimedSeries, slot=slot, calls=calls, seed=seed).times
+        rows = self.run.ask("series", TimedSeries, forwards=calls, slot=slot, calls=calls, seed=seed).times
         series.host_ms = (time.perf_counter() - begun) * 1e3 / max(1, calls)
         if len(rows) != calls:
             raise CandidateFailure("runtime_error", "wrote into the verifier's channel: not the times of a series")
@@ -207,7 +207,7 @@ class Measurement:
             for place in sorted({slot, before}):
                 self.run.send("refill", self.drawn[place], slot=place)
         request = {"slot": slot, "before": before, "seed": seed, "flush_bytes": self.flush_bytes, "fills": fills}
-        return self.run.ask("go", TimedCall, **request).times
+        return self.run.ask("go", TimedCall, forwards=2, **request).times
 
     def reference(self, model: Callable[..., Any], slot: int, before: int, seed: int, fills: int) -> Times:
         """The same for the reference."""
