@@ -92,7 +92,6 @@ def observe(run: CandidateRun) -> None:
                 evidence.rounding = rounding(run, trial, first)
         run.take(reply.facts)
         run.take(run.ask("report", Report).facts)
-        evidence.child_processes = sorted(run.session.child_processes)
 
 
 def _advances(run: CandidateRun, trial: Trial, again: Any) -> bool:
