@@ -63,7 +63,8 @@ _BRIEF_CALLS = 1000
 WITH_LAUNCHES = (
     "strict: the {}'s times include launches: it waits for the GPU, uses several streams or launches for long"
 )
-NOT_FROZEN = "the candidate's processes could not be stopped while the reference was timed: {}"
+NOT_FROZEN = "{}: no speed-up, since the candidate's processes could not be stopped while the reference was timed: {}"
+"""What the candidate does meanwhile makes the reference slower, and a speed-up larger."""
 HOST_BOUND = "strict: bound by the host: {:.3g} ms per call against {:.3g} ms of the reference, whatever the GPU takes"
 
 
@@ -96,17 +97,26 @@ def prepare(run: CandidateRun) -> Measurement | None:
 
 
 def measure(measurement: Measurement) -> None:
-    """Time candidate and reference under each protocol that the candidate satisfies. Raises CandidateFailure."""
-    run = measurement.run
+    """Time candidate and reference under each protocol that the candidate satisfies. Raises CandidateFailure for the first;
+    under a later one the candidate fails that protocol alone: what the first says does not depend on what else is asked."""
+    run, session = measurement.run, measurement.run.session
     for index, protocol in enumerate(measurement.protocols):
-        if index:
-            with run.gpu():
-                measurement.provide(protocol)
-        with run.gpu(alone=True), run.record.phase("timing"):
-            if protocol == "paper":
-                measurement.paper()
-            else:
-                measurement.strict()
+        try:
+            if index:
+                with run.gpu():
+                    measurement.provide(protocol)
+            with run.gpu(alone=True), run.record.phase("timing"):
+                if protocol == "paper":
+                    measurement.paper()
+                else:
+                    measurement.strict()
+        except CandidateFailure as failure:
+            if not index:
+                raise
+            run.fail_under(protocol, failure)
+            break
+        if session.not_frozen and run.record.speedup.pop(protocol, None):
+            run.record.notes.append(NOT_FROZEN.format(protocol, session.not_frozen))
     _take_clocks(measurement)
 
 
@@ -377,8 +387,6 @@ def _steps(operators: dict[str, OpUse] | None, launches: dict[str, int] | None) 
 def _take_clocks(measurement: Measurement) -> None:
     """What several clocks say of the same calls, as evidence for the checks."""
     run, series = measurement.run, measurement.clocked
-    if run.session.not_frozen:
-        run.record.notes.append(NOT_FROZEN.format(run.session.not_frozen))
     if series is None or not series.event_ms:
         return
     run.evidence.clocks = Clocks(
