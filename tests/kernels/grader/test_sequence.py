@@ -48,15 +48,20 @@ def test_the_environment_says_so(queues, monkeypatch):
 
 @pytest.mark.parametrize("drawn", [False, True])
 def test_an_end_in_an_experiment_is_a_note_or_where_the_problem_draws_such_values_a_failure(drawn, monkeypatch):
+    sent = []
+
     def experiment_odd(_):
+        assert sent == [("inputs", "those of the last trial")], "a new process has none"
         raise CandidateFailure("runtime_error", "no data")
 
     monkeypatch.setattr(sequence, "_EXPERIMENTS", (experiment_odd,))
     monkeypatch.setattr(sequence, "_DRAWN", (experiment_odd,) if drawn else ())
     record = SimpleNamespace(notes=[], failures={}, on_gpu=False)
     run = SimpleNamespace(
-        last=object(), evidence=SimpleNamespace(reached="compare"), place=SimpleNamespace(backend="cpu"), record=record,
+        last=SimpleNamespace(inputs="those of the last trial"), evidence=SimpleNamespace(reached="compare"),
+        place=SimpleNamespace(backend="cpu"), record=record,
         advances=False, gpu=contextlib.nullcontext, revive=lambda: None, end=lambda: None,
+        send=lambda *request: sent.append(request),
     )  # fmt: skip
     run.fail_under = partial(CandidateRun.fail_under, cast(CandidateRun, run))
     sequence._experiments(cast(CandidateRun, run))

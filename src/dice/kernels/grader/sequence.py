@@ -159,7 +159,7 @@ def _experiments(run: CandidateRun) -> None:
                 run.revive()
                 if run.place.backend == "cuda":
                     run.ask("forget", Done)  # the sets of the timed calls
-                    run.send("inputs", run.last.inputs)
+                run.send("inputs", run.last.inputs)  # a new process has none
                 experiment(run)
         except CandidateFailure as failure:
             if experiment in _DRAWN:
