@@ -231,6 +231,26 @@ def test_chunks_agree_with_one_piece(monkeypatch):
     assert "[777]" in whole.message
 
 
+@pytest.mark.parametrize("protocol", ["paper", "strict"])
+@pytest.mark.parametrize(
+    "value", [None, True, 3, 2.5, 1 + 2j, complex(1, INF), "text", torch.float16, torch.device("cpu"), torch.Size([2])]
+)
+def test_whatever_a_candidate_can_return_is_compared_with_itself_and_with_others(value, protocol):
+    assert compare_outputs(value, value, protocol).ok
+    for other in (-7j, "other", torch.zeros(2, dtype=torch.complex64), [None]):
+        assert not compare_outputs(value, other, protocol).ok
+        assert not compare_outputs(other, value, protocol).ok
+
+
+def test_complex_numbers_have_the_tolerance_of_floats():
+    assert compare_outputs(1 + 1j, 1 + 1.009j, "paper").ok
+    assert not compare_outputs(1 + 1j, 1 + 1.009j, "strict").ok
+    assert compare_outputs(1 + 1j, 1 + 1.00005j, "strict").ok
+    assert compare_outputs(2 + 0j, 2, "paper").ok
+    assert compare_outputs(2 + 0j, 2, "strict").status == compare_outputs(2, 2 + 0j, "paper").status == "wrong_dtype"
+    assert not compare_outputs(complex(math.nan, 0), complex(math.nan, 0), "paper").ok
+
+
 def test_unknown_reference_type_is_an_error_not_a_verdict():
     with pytest.raises(TypeError, match="set"):
         compare_outputs({1, 2}, {1, 2}, "paper")

@@ -86,12 +86,14 @@ class _Errors:
 
 
 def compare_outputs(expected: Any, actual: Any, protocol: Protocol, noise_rms: float = NOISE_RMS) -> Comparison:
-    """Compare nested outputs: tensors of any dtype and layout, sequences, mappings, numbers, None, strings.
+    """Compare nested outputs: tensors of any dtype and layout, sequences, mappings, numbers, None, strings, dtypes and
+    devices: all that a candidate can return (`sandbox.values`), whose output takes the place of `expected` where two of
+    its calls are compared.
 
     `noise_rms`: outputs up to this rms may be rounding noise, and `strict` does not check their relative norm. Tensors
     may be on different devices; `actual` is moved to the device of `expected`. Where tensors of `actual` have no data
-    (device meta), only structure, shapes and dtypes are compared. Raises TypeError for an `expected` value of an unknown
-    type, which is a fault of the problem.
+    (device meta), only structure, shapes and dtypes are compared. Raises TypeError for an `expected` value of any
+    other type.
     """
     errors = _Errors(noise_rms)
     for status, message in _failures(expected, actual, protocol, "output", errors):
@@ -135,7 +137,7 @@ def _failures(expected: Any, actual: Any, protocol: Protocol, where: str, errors
         else:
             for key, left in expected.items():
                 yield from _failures(left, actual[key], protocol, f"{where}[{key!r}]", errors)
-    elif isinstance(expected, (bool, int, float)):
+    elif isinstance(expected, (bool, int, float, complex)):
         yield from _number_failures(expected, actual, protocol, where, errors)
     elif expected is None or isinstance(expected, (str, torch.dtype, torch.device)):
         if type(actual) is not type(expected) or actual != expected:
@@ -145,13 +147,14 @@ def _failures(expected: Any, actual: Any, protocol: Protocol, where: str, errors
 
 
 def _number_failures(
-    expected: bool | int | float, actual: Any, protocol: Protocol, where: str, errors: _Errors
+    expected: bool | int | float | complex, actual: Any, protocol: Protocol, where: str, errors: _Errors
 ) -> Iterator[_Failure]:
     if isinstance(actual, torch.Tensor) and actual.numel() == 1 and protocol == "paper":
         if actual.is_meta:
             return
         actual = actual.item()
-    if not isinstance(actual, (bool, int, float)):
+    numbers = (bool, int, float, complex) if isinstance(expected, complex) else (bool, int, float)
+    if not isinstance(actual, numbers):
         yield "wrong_dtype", f"{where}: expected {type(expected).__name__}, got {type(actual).__name__}"
         return
     if protocol == "strict" and type(actual) is not type(expected):
@@ -162,9 +165,10 @@ def _number_failures(
         if actual != expected:
             yield "wrong_value", f"{where}: expected {expected}, got {actual}"
         return
-    left = torch.tensor(expected, dtype=torch.float64)
-    right = torch.tensor(_as_float(actual), dtype=torch.float64)
-    tolerance = PAPER_TOLERANCE if protocol == "paper" else (1e-4 if isinstance(expected, float) else 0.0)
+    dtype = torch.complex128 if isinstance(expected, complex) else torch.float64
+    left = torch.tensor(expected, dtype=dtype)
+    right = torch.tensor(actual if isinstance(actual, complex) else _as_float(actual), dtype=dtype)
+    tolerance = PAPER_TOLERANCE if protocol == "paper" else (1e-4 if isinstance(expected, (float, complex)) else 0.0)
     found = _errors_of([(left, right)], tolerance, tolerance, protocol)
     errors.add(found)
     if found[0, 0]:

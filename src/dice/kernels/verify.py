@@ -88,7 +88,7 @@ def verify(config: VerifyConfig, progress: bool = True) -> list[Verdict]:
 
     Raises DiceError for input that cannot be used, HarnessError for a machine that cannot do the work.
     """
-    watch = Stopwatch()
+    stopwatch = Stopwatch()
     problems = load_problems(config.problems, config.backend) if config.problems else None
     jobs = own_share(make_jobs(read_candidates(config.candidates), problems), config)
     spec = to_spec(config)
@@ -107,7 +107,7 @@ def verify(config: VerifyConfig, progress: bool = True) -> list[Verdict]:
     inputs = [path for path in (config.candidates, config.problems or "") if Path(path).is_file()]
     extra = {"settings": settings, "already_done": len(jobs) - len(todo), "statuses": count_statuses(verdicts)}
     extra["isolation"] = isolation
-    write_manifest(config.out, stage="verify", spec=spec, watch=watch, inputs=inputs, extra=extra)
+    write_manifest(config.out, stage="verify", spec=spec, watch=stopwatch, inputs=inputs, extra=extra)
     write_eval_results(Path(config.out).with_suffix(".kernelbench"), verdicts)
     store.discard_journal()
     return verdicts

@@ -66,6 +66,12 @@ def test_a_relation_between_weights_is_no_promise(
     assert not found(plain_executor, problem, program("ModelNew", init, forward))
 
 
+def test_whatever_a_candidate_returns_for_other_weights_is_its_own_fault(plain_executor: Executor) -> None:
+    problem = program("Model", POSITIVE, "x @ self.w.t()")
+    candidate = program("ModelNew", POSITIVE, "x @ self.w.t() if self.w.min() >= 0 else 1j")
+    assert found(plain_executor, problem, candidate) == {"wrong_elsewhere"}
+
+
 @pytest.mark.parametrize(
     ("init", "forward", "more", "other"),
     [

@@ -1,6 +1,7 @@
 """A candidate of one stream gets a CUDA context with one hardware queue; what ends it in an experiment is told."""
 
 import contextlib
+from functools import partial
 from types import SimpleNamespace
 from typing import cast
 
@@ -47,16 +48,43 @@ def test_the_environment_says_so(queues, monkeypatch):
 
 @pytest.mark.parametrize("drawn", [False, True])
 def test_an_end_in_an_experiment_is_a_note_or_where_the_problem_draws_such_values_a_failure(drawn, monkeypatch):
+    sent = []
+
     def experiment_odd(_):
+        assert sent == [("inputs", "those of the last trial")], "a new process has none"
         raise CandidateFailure("runtime_error", "no data")
 
     monkeypatch.setattr(sequence, "_EXPERIMENTS", (experiment_odd,))
-    monkeypatch.setattr(sequence, "_UNDRAWN", () if drawn else (experiment_odd,))
+    monkeypatch.setattr(sequence, "_DRAWN", (experiment_odd,) if drawn else ())
     record = SimpleNamespace(notes=[], failures={}, on_gpu=False)
     run = SimpleNamespace(
-        last=object(), evidence=SimpleNamespace(reached="compare"), place=SimpleNamespace(backend="cpu"), record=record,
+        last=SimpleNamespace(inputs="those of the last trial"), evidence=SimpleNamespace(reached="compare"),
+        place=SimpleNamespace(backend="cpu"), record=record,
         advances=False, gpu=contextlib.nullcontext, revive=lambda: None, end=lambda: None,
+        send=lambda *request: sent.append(request),
     )  # fmt: skip
+    run.fail_under = partial(CandidateRun.fail_under, cast(CandidateRun, run))
     sequence._experiments(cast(CandidateRun, run))
     assert record.notes == ([] if drawn else ["no result of the experiment odd: runtime_error, no data"])
     assert record.failures == ({"strict": ("runtime_error", "no data")} if drawn else {})
+
+
+def test_what_looking_for_races_ends_is_asked_nothing_afterwards(monkeypatch):
+    alive, seen = [True], []
+
+    def look_for_races(_):
+        alive[0] = False
+
+    def observe(_):
+        assert alive[0], "a dead process is asked"
+        seen.append("observed")
+
+    monkeypatch.setattr(sequence, "try_inputs", lambda _: None)
+    monkeypatch.setattr(sequence, "look_for_races", look_for_races)
+    monkeypatch.setattr(sequence, "observe", observe)
+    monkeypatch.setattr(
+        sequence, "explain", lambda _: seen.append("told whether there is a race" if not alive[0] else "")
+    )
+    place = SimpleNamespace(backend="cpu", judging=SimpleNamespace(explain=True))
+    sequence._try_trials(cast(CandidateRun, SimpleNamespace(place=place, standing=lambda: True)))
+    assert seen == ["observed", "told whether there is a race"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,10 +13,14 @@ import pytest
 import torch
 
 from dice.kernels.grader import speed
+from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.record import Record
 from dice.kernels.grader.speed import Measurement
 from dice.kernels.records.evidence import RunEvidence
+from dice.kernels.records.verdict import Protocol, Speedup
 from dice.kernels.sandbox.launch_ledger import Reading
 from dice.kernels.sandbox.replies import Done, Times
+from dice.kernels.sandbox.session import CandidateFailure
 from dice.kernels.timing import disagree
 
 
@@ -201,3 +207,73 @@ def test_a_loaded_host_is_no_patched_clock(
     assert len(first.event_ms) == 20
     assert watch.clocked is not None
     assert disagree(own_ms, watch.clocked.host_ms) == patched
+
+
+def test_each_call_of_a_request_has_the_time_of_one_within_that_of_all() -> None:
+    watch, run = object.__new__(Measurement), object.__new__(CandidateRun)
+    limits_s: list[float] = []
+
+    def ask(op: str, kind: type, timeout_s: float, **request: Any) -> Any:
+        limits_s.append(timeout_s)
+        one = Times(event_ms=1.0, in_process_ms=1.0, drain_ms=0.0, launch_ms=0.0, queued=False)
+        return SimpleNamespace(times=[one] * request.get("calls", 1))
+
+    place: Any = SimpleNamespace(limits=SimpleNamespace(forward_timeout_s=2.0, total_timeout_s=60.0))
+    run.place, run.inputs_change = place, False
+    run.record = SimpleNamespace(builds=[SimpleNamespace(status="built", launches="unknown")])  # pyright: ignore[reportAttributeAccessIssue]
+    run._launches = SimpleNamespace(deal=lambda: None)  # pyright: ignore[reportAttributeAccessIssue]
+    run._session = SimpleNamespace(ask=ask, build_s=0.0)  # pyright: ignore[reportAttributeAccessIssue]
+    run._deadline = time.monotonic() + 60
+    watch.run, watch.flush_bytes = run, 0
+    for calls in (0, 1, 10, 100):
+        watch.candidate_series(0, calls)
+    watch.candidate(0, 0, seed=0, fills=0)
+    assert limits_s == [2.0, 2.0, 20.0, pytest.approx(60, abs=5), 4.0]
+
+
+class Timed:
+    """A measurement of both protocols, whose candidate ends under `ends`, or which is not `frozen` from `thawed` on."""
+
+    def __init__(self, ends: str = "", thawed: str = "") -> None:
+        self.protocols, self.clocked = ["paper", "strict"], None
+        self.ends, self.thawed = ends, thawed
+        self.run: Any = SimpleNamespace(
+            gpu=lambda alone=False: contextlib.nullcontext(), record=Record(), end=lambda: setattr(self.run, "session", None),
+            session=SimpleNamespace(not_frozen=""),
+        )  # fmt: skip
+        self.run.fail_under = partial(CandidateRun.fail_under, self.run)
+
+    def provide(self, protocol: Protocol) -> None: ...
+
+    def paper(self) -> None:
+        self.under("paper")
+
+    def strict(self) -> None:
+        self.under("strict")
+
+    def under(self, protocol: Protocol) -> None:
+        if protocol == self.ends:
+            raise CandidateFailure("timeout", "no end")
+        if protocol == self.thawed:
+            self.run.session.not_frozen = "no such process"
+        self.run.record.speedup[protocol] = Speedup(median=2.0, ci_low=1.0, ci_high=3.0)
+
+
+def test_what_ends_a_candidate_in_timing_under_a_later_protocol_leaves_the_first() -> None:
+    timed: Any = Timed(ends="strict")
+    speed.measure(timed)
+    record = timed.run.record
+    assert (record.status, record.failures) == ("correct", {"strict": ("timeout", "no end")})
+    assert [*record.speedup] == ["paper"]
+    with pytest.raises(CandidateFailure):
+        speed.measure(Timed(ends="paper"))  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(("thawed", "left"), [("", ["paper", "strict"]), ("strict", ["paper"]), ("paper", [])])
+def test_no_speed_up_is_told_where_the_candidate_ran_beside_the_reference(thawed: str, left: list[str]) -> None:
+    timed: Any = Timed(thawed=thawed)
+    speed.measure(timed)
+    record = timed.run.record
+    assert [*record.speedup] == left
+    assert len(record.notes) == 2 - len(left)
+    assert all("no speed-up" in note and "no such process" in note for note in record.notes)

@@ -23,11 +23,11 @@ from dice.kernels.grader.place import Place
 from dice.kernels.grader.record import Record
 from dice.kernels.grader.reference import Reference, Seeds, Trial, in_order_of
 from dice.kernels.records.evidence import Phase, RunEvidence
-from dice.kernels.records.verdict import Stage
+from dice.kernels.records.verdict import Protocol, Stage
 from dice.kernels.sandbox import gpu_buffer
 from dice.kernels.sandbox.leaves import tensors_of
 from dice.kernels.sandbox.replies import Done, Facts, Forwarded, Imported, Made, Offer, Reply
-from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised, Session
+from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised, LastSeconds, Session
 from dice.kernels.sandbox.strides import Strides
 
 BY_SEED = "weights by seed: its parameters differ from the reference's in name or shape"
@@ -145,7 +145,8 @@ class CandidateRun:
     def left_s(self, timeout_s: float) -> float:
         """The smaller of `timeout_s` and the rest of the candidate's total time, without builds and waiting."""
         build_s = self._session.build_s if self._session else 0.0
-        return max(0.0, min(timeout_s, self._deadline + build_s - time.monotonic()))
+        rest_s = max(0.0, self._deadline + build_s - time.monotonic())
+        return timeout_s if timeout_s < rest_s else LastSeconds(rest_s, self.place.limits.total_timeout_s)
 
     @contextlib.contextmanager
     def not_counted(self) -> Iterator[None]:
@@ -164,6 +165,12 @@ class CandidateRun:
         """Note how far the candidate got."""
         self.record.stage = stage
         self.evidence.reached = phase
+
+    def fail_under(self, protocol: Protocol, failure: CandidateFailure) -> None:
+        """End the candidate, which failed under this protocol alone."""
+        self.end()
+        self.record.on_gpu = isinstance(failure, CandidateRaised) and failure.error.out_of_memory == "gpu"
+        self.record.failures[protocol] = failure.status, failure.args[0]
 
     # ---- import, init, weights ----
 
@@ -251,9 +258,10 @@ class CandidateRun:
             with self.place.gpu_lent():
                 return reference.inputs(seed)
 
-    def ask(self, op: str, kind: type[Reply], **arguments: Any) -> Reply:
-        """One request under the limit of a forward."""
-        return self.session.ask(op, kind, self.left_s(self.place.limits.forward_timeout_s), **arguments)
+    def ask(self, op: str, kind: type[Reply], forwards: int = 1, **arguments: Any) -> Reply:
+        """One request under the limit of a forward, or of as many as it makes."""
+        limit_s = self.left_s(max(1, forwards) * self.place.limits.forward_timeout_s)
+        return self.session.ask(op, kind, limit_s, **arguments)
 
     def send(
         self, op: str, inputs: list[Any], slot: int = 0, strides: Strides | None = None, within: bool = False
@@ -340,5 +348,6 @@ class CandidateRun:
         self.builds.close()
         if session is not None:
             add_notes(self.evidence, session.noted)
+            self.evidence.child_processes = sorted({*self.evidence.child_processes, *session.child_processes})
             with self.record.phase("close"):
                 session.close()

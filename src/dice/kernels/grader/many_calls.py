@@ -12,7 +12,7 @@ from __future__ import annotations
 import secrets
 
 from dice.kernels.grader.candidate_run import CandidateRun
-from dice.kernels.grader.observation import follows
+from dice.kernels.grader.observation import error_of, follows
 from dice.kernels.records.evidence import ExperimentResult
 from dice.kernels.sandbox.replies import Repeated
 from dice.kernels.sandbox.session import CandidateRaised
@@ -49,7 +49,7 @@ def _after_calls(run: CandidateRun) -> ExperimentResult | None:
             if found is not None:
                 return found
     except CandidateRaised as failure:
-        return _raised(failure)
+        return error_of("many_calls", failure)
     return None
 
 
@@ -65,9 +65,3 @@ def _in_a_second_model(run: CandidateRun) -> ExperimentResult | None:
 def _unless_right(run: CandidateRun, op: str) -> ExperimentResult | None:
     found = follows(run, "many_calls", run.draw_inputs(secrets.randbits(48)), op)
     return None if found is None or found.outcome == "right" else found
-
-
-def _raised(failure: CandidateRaised) -> ExperimentResult | None:
-    if failure.status == "out_of_memory":
-        return None
-    return ExperimentResult(name="many_calls", outcome="error", detail=failure.args[0][:200])

@@ -92,7 +92,6 @@ def observe(run: CandidateRun) -> None:
                 evidence.rounding = rounding(run, trial, first)
         run.take(reply.facts)
         run.take(run.ask("report", Report).facts)
-        evidence.child_processes = sorted(run.session.child_processes)
 
 
 def _advances(run: CandidateRun, trial: Trial, again: Any) -> bool:
@@ -156,7 +155,7 @@ def _new_content(run: CandidateRun) -> ExperimentResult | None:
         budget_s = _MANY_SECONDS[run.place.backend]
         run.ask("repeat", Repeated, slot=0, calls=_MANY_CALLS, budget_s=budget_s, anew=run.inputs_change)
     except CandidateRaised as failure:
-        return _error("same_pointer_new_content", failure)
+        return error_of("same_pointer_new_content", failure)
     inputs = run.draw_inputs(secrets.randbits(48))
     return follows(run, "same_pointer_new_content", inputs, "refill")
 
@@ -170,7 +169,7 @@ def _same_content_again(run: CandidateRun) -> ExperimentResult | None:
             run.send("refill", run.last.inputs)
         run.forward(run.last.forward_seed)
     except CandidateRaised as failure:
-        return _error("same_content_again", failure)
+        return error_of("same_content_again", failure)
     again = run.launches()
     if first is None or again is None:
         return None
@@ -222,7 +221,7 @@ def follows(
         expected = expected_outputs(run, inputs, seed)
         actual = run.fetch(reply, expected)
     except CandidateRaised as failure:
-        return _error(name, failure)
+        return error_of(name, failure)
     run.last = Trial(inputs, seed, expected)
     idle = run.is_idle()
     unchanged = run.last_print == (print_ := fingerprint(actual))
@@ -236,7 +235,7 @@ def follows(
     return ExperimentResult(name=name, outcome="stale" if stale else "wrong", detail=judged.message[:200])
 
 
-def _error(name: ExperimentName, failure: CandidateRaised) -> ExperimentResult | None:
+def error_of(name: ExperimentName, failure: CandidateRaised) -> ExperimentResult | None:
     """The result of a failed call. None for lack of memory: the experiment holds two models, which the trials do not."""
     if failure.status == "out_of_memory":
         return None

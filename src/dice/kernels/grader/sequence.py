@@ -1,7 +1,7 @@
 """One candidate's run, step by step: import, weights, trials, evidence, timing, experiments. The result is a record.
 
-The candidate always runs before the reference, on inputs made from a secret seed, in a process that never holds an
-expected value. `dice.kernels.grader.record` makes the verdicts.
+The candidate always runs before the reference, on inputs made from a seed that it does not know, in a process that
+never holds an expected value. `dice.kernels.grader.record` makes the verdicts.
 """
 
 from __future__ import annotations
@@ -75,21 +75,15 @@ _EXPERIMENTS = (
     experiment_clocks,
     experiment_same_steps,
 )
-_UNDRAWN = (
-    experiment_usage,
-    experiment_shared_values,
-    experiment_mixing,
-    experiment_crossing,
-    experiment_precision,
-    experiment_relations,
-    experiment_kept_answers,
-    experiment_kept_values,
-    experiment_later,
-    experiment_guises,
-    experiment_clocks,
-    experiment_same_steps,
+_DRAWN = (
+    experiment_changes,
+    experiment_prepared,
+    experiment_fills,
+    experiment_without_kernels,
+    experiment_many_calls,
 )
-"""Experiments with values that the problem never draws, or in a state that the candidate never comes to here."""
+"""Experiments with values of the problem alone, in states that the candidate comes to there too: what ends it in one of them
+counts. In all others it says nothing."""
 _OF_ONE_CALL = (experiment_prepared, experiment_shared_values, experiment_without_kernels)
 """Experiments that compare no two calls, so that a state which each call advances changes nothing."""
 _NOTE = 300
@@ -122,7 +116,7 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, le
                 measurement = prepare(run)
             if measurement is not None:
                 measure(measurement)
-            if run.standing() and "strict" in place.judging.protocols:
+            if run.standing() and "strict" in place.judging.protocols and "strict" not in record.failures:
                 _experiments(run)
             if run.standing():
                 run.enter("done", run.evidence.reached)
@@ -144,12 +138,12 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, le
 def _try_trials(run: CandidateRun) -> None:
     """The trials of `paper` and `strict`, and what is seen of them."""
     try_inputs(run)
-    if run.place.backend == "cpu":
-        look_for_races(run)
-    if run.place.judging.explain:
-        explain(run)
     if run.standing():
         observe(run)
+    if run.place.backend == "cpu":
+        look_for_races(run)  # may end the process: only what needs none, or makes another, comes after it
+    if run.place.judging.explain:
+        explain(run)
 
 
 def _experiments(run: CandidateRun) -> None:
@@ -165,14 +159,13 @@ def _experiments(run: CandidateRun) -> None:
                 run.revive()
                 if run.place.backend == "cuda":
                     run.ask("forget", Done)  # the sets of the timed calls
-                    run.send("inputs", run.last.inputs)
+                run.send("inputs", run.last.inputs)  # a new process has none
                 experiment(run)
         except CandidateFailure as failure:
-            run.end()
-            if experiment not in _UNDRAWN:
-                run.record.on_gpu = isinstance(failure, CandidateRaised) and failure.error.out_of_memory == "gpu"
-                run.record.failures["strict"] = failure.status, failure.args[0]
+            if experiment in _DRAWN:
+                run.fail_under("strict", failure)
                 return
+            run.end()
             if isinstance(failure, CandidateRaised) and not run.advances and experiment_many_calls not in experiments:
                 experiments.append(experiment_many_calls)
             name = experiment.__name__.removeprefix("experiment_")

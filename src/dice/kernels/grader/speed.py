@@ -63,7 +63,8 @@ _BRIEF_CALLS = 1000
 WITH_LAUNCHES = (
     "strict: the {}'s times include launches: it waits for the GPU, uses several streams or launches for long"
 )
-NOT_FROZEN = "the candidate's processes could not be stopped while the reference was timed: {}"
+NOT_FROZEN = "{}: no speed-up, since the candidate's processes could not be stopped while the reference was timed: {}"
+"""What the candidate does meanwhile makes the reference slower, and a speed-up larger."""
 HOST_BOUND = "strict: bound by the host: {:.3g} ms per call against {:.3g} ms of the reference, whatever the GPU takes"
 
 
@@ -96,17 +97,26 @@ def prepare(run: CandidateRun) -> Measurement | None:
 
 
 def measure(measurement: Measurement) -> None:
-    """Time candidate and reference under each protocol that the candidate satisfies. Raises CandidateFailure."""
-    run = measurement.run
+    """Time candidate and reference under each protocol that the candidate satisfies. Raises CandidateFailure for the first;
+    under a later one the candidate fails that protocol alone: what the first says does not depend on what else is asked."""
+    run, session = measurement.run, measurement.run.session
     for index, protocol in enumerate(measurement.protocols):
-        if index:
-            with run.gpu():
-                measurement.provide(protocol)
-        with run.gpu(alone=True), run.record.phase("timing"):
-            if protocol == "paper":
-                measurement.paper()
-            else:
-                measurement.strict()
+        try:
+            if index:
+                with run.gpu():
+                    measurement.provide(protocol)
+            with run.gpu(alone=True), run.record.phase("timing"):
+                if protocol == "paper":
+                    measurement.paper()
+                else:
+                    measurement.strict()
+        except CandidateFailure as failure:
+            if not index:
+                raise
+            run.fail_under(protocol, failure)
+            break
+        if session.not_frozen and run.record.speedup.pop(protocol, None):
+            run.record.notes.append(NOT_FROZEN.format(protocol, session.not_frozen))
     _take_clocks(measurement)
 
 
@@ -175,7 +185,7 @@ class Measurement:
         series = _Series()
         self.run.ledger.deal()
         begun = time.perf_counter()
-        rows = self.run.ask("series", TimedSeries, slot=slot, calls=calls, seed=seed).times
+        rows = self.run.ask("series", TimedSeries, forwards=calls, slot=slot, calls=calls, seed=seed).times
         series.host_ms = (time.perf_counter() - begun) * 1e3 / max(1, calls)
         if len(rows) != calls:
             raise CandidateFailure("runtime_error", "wrote into the verifier's channel: not the times of a series")
@@ -207,7 +217,7 @@ class Measurement:
             for place in sorted({slot, before}):
                 self.run.send("refill", self.drawn[place], slot=place)
         request = {"slot": slot, "before": before, "seed": seed, "flush_bytes": self.flush_bytes, "fills": fills}
-        return self.run.ask("go", TimedCall, **request).times
+        return self.run.ask("go", TimedCall, forwards=2, **request).times
 
     def reference(self, model: Callable[..., Any], slot: int, before: int, seed: int, fills: int) -> Times:
         """The same for the reference."""
@@ -377,8 +387,6 @@ def _steps(operators: dict[str, OpUse] | None, launches: dict[str, int] | None) 
 def _take_clocks(measurement: Measurement) -> None:
     """What several clocks say of the same calls, as evidence for the checks."""
     run, series = measurement.run, measurement.clocked
-    if run.session.not_frozen:
-        run.record.notes.append(NOT_FROZEN.format(run.session.not_frozen))
     if series is None or not series.event_ms:
         return
     run.evidence.clocks = Clocks(

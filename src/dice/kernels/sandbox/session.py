@@ -68,6 +68,16 @@ class CandidateRaised(CandidateFailure):
         self.facts = facts
 
 
+class LastSeconds(float):
+    """A limit that is the rest of all the time that a candidate has, `in_all_s`."""
+
+    def __new__(cls, seconds: float, in_all_s: float) -> LastSeconds:
+        return super().__new__(cls, seconds)
+
+    def __init__(self, seconds: float, in_all_s: float) -> None:
+        self.in_all_s = in_all_s
+
+
 class Session:
     """One candidate's process. `isolation`: layers in force; `missing`: those that this machine refused.
 
@@ -146,7 +156,10 @@ class Session:
                 deadline += spent_s
         except ChannelTimeout:
             self.kill()
-            raise CandidateFailure("timeout", f"no end after {timeout_s:g} s in '{op}'") from None
+            message = f"no end after {timeout_s:g} s in '{op}'"
+            if isinstance(timeout_s, LastSeconds):
+                message = f"its {timeout_s.in_all_s:g} s in all were used up before '{op}' ended"
+            raise CandidateFailure("timeout", message) from None
         except ChannelGarbage as error:
             self.kill()
             raise CandidateFailure("runtime_error", f"wrote into the verifier's channel: {error}") from None
