@@ -157,7 +157,7 @@ def left_out(split: CudaSource, here: Callable[[Item], bool]) -> frozenset[str] 
             return None
         if item.kind == "using" and re.match(r"using\s+namespace\b", item.text):
             return None
-        names |= item.identifiers if item.kind == "using" else {item.name}
+        names |= item.identifiers if item.kind == "using" else item.declared
     return frozenset(names)
 
 
