@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from dice.kernels.builder.final_refusal import is_final, left_out, plain_unit
@@ -59,6 +61,12 @@ def test_launches_become_calls_and_lines_stay() -> None:
     assert "threadIdx" in head
     assert body == "void f() {\n  k\n(x);\n}"
     assert plain_unit("k<<<1, 2(x);", "cuda.cu") is None
+
+
+def test_many_launches_without_an_end_are_read_in_time() -> None:
+    started = time.process_time()
+    assert plain_unit("<<<" * 30_000, "cuda.cu") is None
+    assert time.process_time() - started < 5
 
 
 HEAD = """#include <torch/extension.h>
