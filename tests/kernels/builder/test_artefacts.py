@@ -41,7 +41,7 @@ def test_a_failure_is_remembered_and_leaves_nothing_half_made(artefacts: Artefac
         raise NotPrepared("the reason")
 
     for _ in range(2):
-        with pytest.raises(NotPrepared, match="thing: the reason .*thing.failed"):
+        with pytest.raises(NotPrepared, match=r"thing: the reason .*thing\.failed"):
             artefacts.artefact("thing", make)
     assert made == 1
     assert {path.name for path in artefacts.folder.iterdir()} == {"thing.failed", "thing.lock"}
@@ -56,9 +56,7 @@ def test_an_error_of_ours_is_not_remembered(artefacts: Artefacts) -> None:
     assert artefacts.artefact("thing", lambda out, _: None).is_dir()
 
 
-def test_a_compiler_that_runs_out_of_time_is_tried_again(
-    artefacts: Artefacts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_compiler_that_runs_out_of_time_is_tried_again(artefacts: Artefacts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dice.kernels.builder.artefacts.LIMITS", ToolLimits(timeout_s=0.2))
     with pytest.raises(HarnessError, match="took more than"):
         artefacts.artefact("thing", lambda out, meter: artefacts.compile_own(meter, ["sleep", "60"], out))
