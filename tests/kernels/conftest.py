@@ -81,10 +81,10 @@ def bench(jail: ToolJail, tmp_path: Path) -> Workbench:
 
 
 @pytest.fixture(scope="session")
-def preprocess(jail: ToolJail, tmp_path_factory: pytest.TempPathFactory) -> Preprocess:
+def preprocess(cpu_toolchain: Toolchain, jail: ToolJail, tmp_path_factory: pytest.TempPathFactory) -> Preprocess:
     """The preprocessor of builds."""
     work = tmp_path_factory.mktemp("preprocess")
-    return lambda text: expanded(workbench(jail, work), text)
+    return lambda text: expanded(cpu_toolchain.cxx, workbench(jail, work), text)
 
 
 def workbench(jail: ToolJail, folder: Path) -> Workbench:

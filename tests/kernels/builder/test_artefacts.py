@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from dice.errors import HarnessError
 from dice.kernels.builder.artefacts import Artefacts, NotPrepared
-from dice.kernels.builder.compiler import Meter, ToolJail
+from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def test_a_failure_is_remembered_and_leaves_nothing_half_made(artefacts: Artefac
         raise NotPrepared("the reason")
 
     for _ in range(2):
-        with pytest.raises(NotPrepared, match="thing: the reason"):
+        with pytest.raises(NotPrepared, match=r"thing: the reason .*thing\.failed"):
             artefacts.artefact("thing", make)
     assert made == 1
     assert {path.name for path in artefacts.folder.iterdir()} == {"thing.failed", "thing.lock"}
@@ -53,3 +54,10 @@ def test_an_error_of_ours_is_not_remembered(artefacts: Artefacts) -> None:
     with pytest.raises(OSError, match="disk full"):
         artefacts.artefact("thing", fail)
     assert artefacts.artefact("thing", lambda out, _: None).is_dir()
+
+
+def test_a_compiler_that_runs_out_of_time_is_tried_again(artefacts: Artefacts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dice.kernels.builder.artefacts.LIMITS", ToolLimits(timeout_s=0.2))
+    with pytest.raises(HarnessError, match="took more than"):
+        artefacts.artefact("thing", lambda out, meter: artefacts.compile_own(meter, ["sleep", "60"], out))
+    assert artefacts.artefact("thing", lambda out, meter: artefacts.compile_own(meter, ["true"], out)).is_dir()

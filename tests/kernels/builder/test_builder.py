@@ -21,8 +21,9 @@ from nvcc import needs_nvcc
 from dice.errors import HarnessError
 from dice.kernels.builder.artefacts import NotPrepared
 from dice.kernels.builder.builder import Builder
+from dice.kernels.builder.cache import BuildCache
 from dice.kernels.builder.compiler import Meter, ToolLimits, Workbench
-from dice.kernels.builder.outcome import Declined
+from dice.kernels.builder.outcome import Declined, FinalRefusal, OutOfLimits
 from dice.kernels.builder.precompiled import HIDE_ARCHIVES
 from dice.kernels.builder.stock import build_stock
 from dice.kernels.candidate.extension_call import load_inline
@@ -353,3 +354,32 @@ def test_a_machine_on_which_not_even_stock_can_work_is_no_fault_of_the_candidate
     monkeypatch.setattr(cpu_builder, "_stock", refuse)
     with pytest.raises(HarnessError, match=r"cannot compile what every build needs \(no header\)"):
         build(cpu_builder, {"cpp_sources": "int g() { return 8642; }", "functions": ["g"]})
+
+
+@pytest.mark.parametrize(
+    ("failure", "status"),
+    [(OutOfLimits("timeout", "too slow"), "timeout"), (FinalRefusal("error: wrong", "stock"), "compile_error")],
+)
+def test_a_failure_names_the_route_that_it_befell(
+    cpu_builder: Builder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception, status: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise failure
+
+    def decline(*_: object) -> None:
+        raise Declined("too hard")
+
+    monkeypatch.setattr(cpu_builder, "cache", BuildCache(tmp_path, 1.0))
+    monkeypatch.setattr(cpu_builder, "_read_and_build", fail)
+    monkeypatch.setattr(cpu_builder, "_stock", fail)
+    found = []
+    for backend, number in (("cpu", 1), ("cuda", 2)):
+        monkeypatch.setattr(cpu_builder, "backend", backend)
+        found.append(build(cpu_builder, {"cpp_sources": f"int f() {{ return {number}; }}", "functions": ["f"]}))
+    monkeypatch.setattr(cpu_builder, "_read_and_build", decline)
+    found.append(build(cpu_builder, {"cpp_sources": "int f() { return 3; }", "functions": ["f"]}))
+    assert [(result.status, result.route) for result in found] == [
+        (status, "cpu"),
+        (status, "split"),
+        (status, "stock"),
+    ]

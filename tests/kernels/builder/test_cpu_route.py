@@ -319,7 +319,7 @@ def test_samples_build_and_run(cpu_builder: Builder, name: str) -> None:
 )
 def test_what_does_not_compile_is_the_candidates_error(cpu_builder: Builder, name: str) -> None:
     result = build(cpu_builder, REFUSED[name])
-    assert (result.status, result.route) == ("compile_error", "split")
+    assert (result.status, result.route) == ("compile_error", "cpu")
     assert "error" in result.message
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import pytest
 from nvcc import NVCC, needs_nvcc
 
 from dice.kernels.builder.builder import Builder
+from dice.kernels.builder.cpu_static_shared import used_arrays
 from dice.kernels.candidate.extension_call import load_inline
+from dice.kernels.source.lexer import tokenize
 
 HEAD = "__global__ void k(char* out, int i) { __shared__ "
 USE = "; s[threadIdx.x] = i; __syncthreads(); out[i] = s[i]; }"
@@ -99,6 +102,14 @@ def test_too_much_static_shared_memory_is_the_candidates_error(cpu_builder: Buil
 def test_what_ptxas_does_not_count_is_built(cpu_builder: Builder, name: str) -> None:
     status, message = verdict(cpu_builder, BUILT[name])
     assert status == "built", message
+
+
+def test_many_arrays_in_one_scope_are_read_in_time() -> None:
+    declared = "".join(f"__shared__ int a{i}; " for i in range(20_000))
+    tokens = tokenize(f"void f() {{ {{ {declared} a3[i] = 1; b = a3[i]; }} c[i] = c[j]; __shared__ int d; b = d[i]; }}")
+    started = time.process_time()
+    assert used_arrays(tokens) == {"a3", "d"}
+    assert time.process_time() - started < 5
 
 
 def said_by_nvcc(folder: Path, sources: Sequence[str]) -> tuple[int, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from dice.kernels.builder.final_refusal import is_final, left_out, plain_unit
@@ -61,10 +63,17 @@ def test_launches_become_calls_and_lines_stay() -> None:
     assert plain_unit("k<<<1, 2(x);", "cuda.cu") is None
 
 
+def test_many_launches_without_an_end_are_read_in_time() -> None:
+    started = time.process_time()
+    assert plain_unit("<<<" * 30_000, "cuda.cu") is None
+    assert time.process_time() - started < 5
+
+
 HEAD = """#include <torch/extension.h>
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;
 using at::ceil_div;
+typedef struct Part { at::Tensor x; } Part_t, *PartPtr;
 const int kRows = 3;
 inline int host_only(int n) { return n; }
 __device__ int device_only(int n) { return n; }
@@ -83,7 +92,7 @@ def test_own_code_that_a_unit_leaves_out_is_lacking_there() -> None:
     on_device, on_host = left_out(split, roles.on_device), left_out(split, roles.on_host)
     assert on_device is not None
     assert on_host is not None
-    assert {"host_only", "run", "ceil_div", "at"} <= on_device
+    assert {"host_only", "run", "ceil_div", "at", "Part", "Part_t", "PartPtr"} <= on_device
     assert not {"kRows", "device_only", "both", "k"} & on_device
     assert {"device_only", "cg"} <= on_host
     assert not {"kRows", "host_only", "run", "k"} & on_host

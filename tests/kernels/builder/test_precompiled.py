@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dice.kernels.builder import cpu_toolchain
 from dice.kernels.builder.artefacts import NotPrepared
 from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, Workbench
 from dice.kernels.builder.headers import HeaderSpec
@@ -56,6 +58,36 @@ def test_each_set_of_flags_has_a_header(precompiled: Precompiled, tmp_path: Path
 def test_a_header_that_does_not_compile_is_not_prepared(precompiled: Precompiled) -> None:
     with pytest.raises(NotPrepared, match=r"failed on our own source: .*no_such_header"):
         precompiled.header(HeaderSpec("broken", "#include <no_such_header.h>\n", slim=False))
+
+
+@pytest.mark.parametrize(
+    ("make", "modules"),
+    [
+        (Precompiled.launch_object, ["precompiled.py"]),
+        (Precompiled.vocabulary, ["vocabulary.py", "headers.py", "precompiled.py"]),
+        (cpu_toolchain.runtime_library, ["artefacts.py", "precompiled.py", "cpu_toolchain.py"]),
+    ],
+    ids=["launch object", "vocabulary", "runtime library"],
+)
+def test_what_our_code_makes_is_another_when_the_code_is(
+    precompiled: Precompiled, monkeypatch: pytest.MonkeyPatch, make: Callable[[Precompiled], object], modules: list[str]
+) -> None:
+    names: list[str] = []
+
+    def name_only(name: str, *_: object) -> Path:
+        names.append(name)
+        raise NotPrepared(name)
+
+    monkeypatch.setattr(precompiled, "artefact", name_only)
+    for changed in ("", *modules, "csrc"):
+        digests = {changed: "another"}
+        for place in ("precompiled", "cpu_toolchain"):
+            home = f"dice.kernels.builder.{place}"
+            monkeypatch.setattr(f"{home}.source_digest", lambda module, digests=digests: digests.get(module, "one"))
+            monkeypatch.setattr(f"{home}.files_digest", lambda *_, digests=digests: digests.get("csrc", "one"))
+        with pytest.raises(NotPrepared):
+            make(precompiled)
+    assert len(set(names)) == len(modules) + 2
 
 
 def test_launches_are_led_through_the_counter() -> None:

@@ -147,3 +147,10 @@ def test_headers_that_include_each_other_without_a_guard_are_refused() -> None:
     a, b = SourceFile(name="a.h", text='#include "b.h"\n'), SourceFile(name="b.h", text='#include "a.h"\n')
     with pytest.raises(SplitRefused, match="include each other"):
         paste_headers(SourceFile(name="k.cu", text='#include "a.h"\n'), [a, b], [])
+
+
+def test_headers_that_double_each_other_are_refused_in_time() -> None:
+    chain = [SourceFile(name=f"{i}.h", text=f'#include "{i + 1}.h"\n' * 2) for i in range(19)]
+    last = SourceFile(name="19.h", text="int x;\n")
+    with pytest.raises(SplitRefused, match="too many local headers"):
+        paste_headers(SourceFile(name="k.cu", text='#include "0.h"\n'), [*chain, last], [])

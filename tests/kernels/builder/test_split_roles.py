@@ -124,6 +124,25 @@ def test_words_lead_through_macros_types_constants_and_functions_of_both_sides()
 
 
 @pytest.mark.parametrize(
+    ("typedef", "used"),
+    [
+        ("typedef float (*op_t)(float value);", "op_t"),
+        ("typedef float row[N];", "row"),
+        ("typedef struct Args { Part part; } Args_t, *ArgsPtr;", "ArgsPtr"),
+        ("typedef struct Args { Part part; } Args_t, *ArgsPtr;", "Args"),
+    ],
+)
+def test_a_typedef_is_on_the_device_by_each_of_its_names(typedef: str, used: str) -> None:
+    source = f"#define N 4\nstruct Part {{ int x; }};\n{typedef}\n"
+    roles = Roles(split_source(f"{source}__global__ void k({used} x) {{ }}\n"))
+    (item,) = [item for item in roles.split.items if item.text == typedef]
+    assert roles.on_device(item)
+    assert ("Part" in roles.device_words) == ("Part" in typedef)
+    lonely = Roles(split_source(f"{source}__global__ void k(float x) {{ typedef float y; }}\n"))
+    assert [item.name for item in lonely.split.items if lonely.on_device(item)] == ["N", "k"]
+
+
+@pytest.mark.parametrize(
     ("source", "reason"),
     [
         ("#ifdef __CUDA_ARCH__\n#endif", "which compiler or architecture"),

@@ -45,9 +45,11 @@ def test_nvccs_flags_have_neither_architecture_nor_standard(cuda_toolchain: Tool
         cuda_toolchain,
         "cuda",
         cuda_cflags="-DTORCH_EXTENSION_NAME=DICE_EXTENSION_NAME -D__CUDA_NO_HALF_OPERATORS__ --expt-relaxed-constexpr "
-        "-gencode=arch=compute_90,code=sm_90 --compiler-options '-fPIC' -std=c++20",
+        "-gencode=arch=compute_90,code=sm_90 -isystem /home/research/cuda -DSEARCH=arch "
+        "--compiler-options '-fPIC' -std=c++20",
     )
-    expected = ["-D__CUDA_NO_HALF_OPERATORS__", "--expt-relaxed-constexpr", "--compiler-options", "-fPIC"]
+    expected = ["-D__CUDA_NO_HALF_OPERATORS__", "--expt-relaxed-constexpr"]
+    expected += ["-isystem", "/home/research/cuda", "-DSEARCH=arch", "--compiler-options", "-fPIC"]
     assert tools.nvcc_flags == expected
     assert tools.half_macros == ["__CUDA_NO_HALF_OPERATORS__"]
 

@@ -13,6 +13,8 @@ WAITING = {
     "through a macro": "#define WAIT() __syncthreads()\n__global__ void k(float* x) { WAIT(); x[0] = 1; }",
     "through a type": "struct S { __device__ void f() { __shfl_sync(1u, 2, 3); } };\n"
     "__global__ void k(float* x) { S s; s.f(); x[0] = 1; }",
+    "through an instruction": '__device__ void f() { asm("bar.sync 0;"); }\n'
+    "__global__ void k(float* x) { f(); x[0] = 1; }",
     "through volatile memory": "__global__ void k(volatile float* x) { x[0] = 1; }",
 }
 LOOPING = {

@@ -155,6 +155,7 @@ def test_assembly_without_parentheses_is_unsupported() -> None:
         ("c10::DeviceType::CUDA == at::Backend::CUDA;", "c10::DeviceType::CPU == at::Backend::CPU;"),
         ("Other::CUDA;", "Other::CUDA;"),
         ('torch::Device d("cuda"), e("cuda:1"), f("cuda:x");', 'torch::Device d("cpu"), e("cpu"), f("cuda:x");'),
+        ('m.def("cuda", &cuda); x.to("cuda");', 'm.def("cuda", &cuda); x.to("cpu");'),
         ('// x.is_cuda()\nauto s = "x.is_cuda()";', '// x.is_cuda()\nauto s = "x.is_cuda()";'),
         ("torch::cuda::synchronize();", "dice_cpu::torch_cuda::synchronize();"),
         ("#define CHECK(x) TORCH_CHECK(x.is_cuda())\nint a;", "#define CHECK(x) TORCH_CHECK(x.is_cpu())\nint a;"),

@@ -52,6 +52,21 @@ def test_errors_of_nvcc_have_it_too(folder: str) -> None:
     assert [error.line for error in own_errors(CODE, message, 1)] == [line("nothing")]
 
 
+def test_two_errors_of_one_text_have_their_own_lines() -> None:
+    code = 's = """\nint a = nothing;\nint b;\nint c = nothing;\n"""\n'
+    gcc = "".join(
+        f"cuda.cu:{number}:9: error: ‘nothing’ was not declared in this scope\n    {number} | int {name} = nothing;\n"
+        for number, name in ((2, "a"), (4, "c"))
+    )
+    nvcc = "".join(
+        f'cuda.cu({number}): error: identifier "nothing" is undefined\n  int {name} = nothing;\n          ^\n\n'
+        for number, name in ((2, "a"), (4, "c"))
+    )
+    for message in (gcc, nvcc):
+        found = own_errors(code, message, 1)
+        assert [(error.line, error.source) for error in found] == [(2, "int a = nothing;"), (4, "int c = nothing;")]
+
+
 def test_headers_of_others_and_messages_without_a_place_give_nothing() -> None:
     assert own_errors(CODE, "/usr/include/x.h:3:1: error: no\n   3 | torch::Tensor f(torch::Tensor x);\n", 1) == []
     assert own_errors(CODE, "ld: cannot find -lfoo", 1) == []

@@ -77,3 +77,12 @@ def test_threads_of_a_candidate_may_be_fixed_whatever_the_machine(monkeypatch):
         (plan,) = workers._plans(shared(Machine(jobs=2, threads=1), fork_server), 99, [])
     assert isinstance(plan.make_handler, functools.partial)
     assert plan.make_handler.keywords["threads"] == 1
+
+
+def test_the_compiler_that_is_asked_for_is_the_one_that_builds_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(DiceError, match="no C\\+\\+ compiler"):
+        chosen_gpus("cpu", Machine())
+    monkeypatch.setenv("CXX", "sh")  # whatever it is called
+    monkeypatch.setenv("PATH", "/bin")
+    assert chosen_gpus("cpu", Machine()) == []

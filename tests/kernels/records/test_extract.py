@@ -1,8 +1,12 @@
 """Extraction: what a model's answer may look like, and what is not code."""
 
+import random
+import re
+import time
+
 import pytest
 
-from dice.kernels.records.extract import extract_code
+from dice.kernels.records.extract import extract_code, without_closed_reasoning
 
 CODE = "import torch\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
 OTHER = "import os\nprint(os.name)\n"
@@ -60,6 +64,20 @@ def test_inline_fence():
 def test_block_without_modelnew_is_still_code():
     assert extract_code(f"```python\n{OTHER}```").code == OTHER
     assert extract_code(f"```python\n{OTHER}```\n```python\nx = 1\n```").code == OTHER
+
+
+def test_reasoning_is_dropped_wherever_it_stands():
+    draw = random.Random(7)
+    for _ in range(3000):
+        text = "".join(draw.choices(["<think>", "</think>", "a", "b", "\n", "<"], k=draw.randrange(14)))
+        by_rule = re.sub(r"<think>.*?</think>", "", text, flags=re.DOTALL).rpartition("</think>")[2]
+        assert without_closed_reasoning(text) == by_rule, text
+
+
+def test_reasoning_that_never_ends_is_read_in_time():
+    started = time.process_time()
+    assert "never ends" in extract_code("<think>\n" * 100_000).reason
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(

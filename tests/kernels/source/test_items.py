@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dice.kernels.source.cuda_source import CudaSource
-from dice.kernels.source.items import Item, declared_names, is_alias, is_variable, type_name, variable_kind
+from dice.kernels.source.items import declared_names, is_alias, is_variable, type_name, variable_kind
 from dice.kernels.source.lexer import read_tokens
 
 
@@ -19,6 +19,8 @@ from dice.kernels.source.lexer import read_tokens
         ('const char* const text = "a, b";', "text"),
         ("alignas(16) float x;", "x"),
         ("__attribute__((aligned(8))) int x;", "x"),
+        ("float x __attribute__((vector_size(16))) = 1;", "x"),
+        ("float (*const f)(int);", "f"),
         ("decltype(a + b) c;", "c"),
         ("unsigned bits : WIDTH, : 0, more : 4;", "bits more"),
         ("static T<(a > b), 2> t = T<1, 2>{c, d};", "t"),
@@ -68,6 +70,12 @@ def test_device_variables(text: str, variable: bool) -> None:
     [
         ("typedef float real;", "real"),
         ("typedef struct A { int x; } B;", "B"),
+        ("typedef float (*op_t)(float value);", "op_t"),
+        ("typedef float op(float value);", "op"),
+        ("typedef float row[N];", "row"),
+        ("typedef float four __attribute__((vector_size(N)));", "four"),
+        ("typedef std::array<int, N> A;", "A"),
+        ("typedef struct { int x; } __align__(16) A;", "A"),
         ("using F = int;", "F"),
         ("template <class T, template <class> class U> struct A { };", "A"),
         ("template <class T> concept C = true;", "C"),
@@ -110,10 +118,20 @@ def test_aliases_and_forward_declarations(text: str, alias: bool) -> None:
     assert is_alias(read_tokens(text)) == alias
 
 
-def test_the_name_as_other_scopes_write_it() -> None:
-    item = Item("kernel", "k", "", 0, 0, 1, ("a", "", "b"))
-    assert item.qualified_name == "a::b::k"
-    assert Item("kernel", "k", "", 0, 0, 1).qualified_name == "k"
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("typedef struct Node { int x; struct Node* next; } Args, *ArgsPtr;", "Args ArgsPtr Node"),
+        ("typedef struct { int x; } *Only;", "Only"),
+        ("typedef enum { a, b } Mode;", "Mode"),
+        ("typedef float real, row[N];", "real row"),
+        ("struct A { int x; };", "A"),
+    ],
+)
+def test_a_typedef_declares_several_names(text: str, names: str) -> None:
+    (item,) = CudaSource(text).items
+    assert item.name == names.split()[0]
+    assert item.declared == set(names.split())
 
 
 def test_what_an_item_mentions() -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import pytest
 from cuda_soup import MACROS, REDUCTION, TILES
 
+from dice.kernels.builder.compiler import Workbench
+from dice.kernels.builder.preprocessor import expanded
 from dice.kernels.source.lexer import SplitRefused, read_tokens
 from dice.kernels.source.macros import DEFINE, Preprocess, expand_macros, macros_change_the_split
 
@@ -32,7 +34,7 @@ def test_a_source_with_its_macros_expanded(expand: Expand) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expanded"),
+    ("text", "result"),
     [
         ("#define N 2\n#include <a.h>\nint x[N];", "#include <a.h> int x[2];"),
         ('#include "b.h" // why\n#pragma unroll\nint x;', '#include "b.h" // why #pragma unroll int x;'),
@@ -47,8 +49,8 @@ def test_a_source_with_its_macros_expanded(expand: Expand) -> None:
         ("#define é 1\nint x = é; // ü", "int x = 1;"),
     ],
 )
-def test_expansion(expand: Expand, text: str, expanded: str) -> None:
-    assert expand(text) == expanded
+def test_expansion(expand: Expand, text: str, result: str) -> None:
+    assert expand(text) == result
 
 
 @pytest.mark.parametrize(
@@ -113,3 +115,10 @@ def test_definitions(line: str, name: str, takes_arguments: bool) -> None:
     assert match is not None
     assert (match.group(1), match.group(2) is not None) == (name, takes_arguments)
     assert DEFINE.match("#ifdef A") is None
+
+
+def test_macros_are_expanded_by_the_compiler_of_the_build(bench: Workbench) -> None:
+    compiler = bench.folder / "another"
+    compiler.write_text('#!/bin/sh\nfor out; do :; done\necho "by another" > "$out"\n')
+    compiler.chmod(0o755)
+    assert expanded(str(compiler), bench, "int x;\n") == "by another\n"

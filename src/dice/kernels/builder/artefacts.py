@@ -80,7 +80,7 @@ class Artefacts:
             _let_read(out)
             out.rename(path)
         except (NotPrepared, SlimRefused) as failure:
-            message = f"{name}: {failure}"
+            message = f"{name}: {failure} (kept in {failed}: remove it to try again)"
             with atomic_writer(failed) as stream:
                 stream.write(message)
             raise NotPrepared(message) from failure
@@ -104,13 +104,14 @@ class Artefacts:
                 raise
 
     def compile_own(self, meter: Meter, command: Sequence[str | Path], work: Path) -> None:
-        """Run a compiler on source of ours. Raises NotPrepared when it fails, HarnessError when memory or disk end."""
+        """Run a compiler on source of ours. Raises NotPrepared when it fails, HarnessError when time, memory or disk end."""
         done = meter.run(command, work, LIMITS)
         if done.starved:
             raise HarnessError(f"{command[0]} was killed by the kernel, for lack of memory, on our own source.")
+        if done.timed_out:  # a busy machine's failure, which would be remembered
+            raise HarnessError(f"{command[0]} took more than {LIMITS.timeout_s:.0f} s on our own source.")
         if not done.ok:
-            reason = "took too long" if done.timed_out else first_error(done.output)
-            raise NotPrepared(f"{Path(str(command[0])).name} failed on our own source: {reason}")
+            raise NotPrepared(f"{Path(str(command[0])).name} failed on our own source: {first_error(done.output)}")
 
     def compile_side_by_side(self, meter: Meter, commands: Sequence[Sequence[str | Path]], work: Path) -> None:
         """`compile_own` for several commands at once, as many as there are cores."""

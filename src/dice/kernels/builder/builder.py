@@ -219,6 +219,7 @@ class Builder:
     def _routes(self, job: _Job) -> tuple[BuildResult, Built | None]:
         """Try the routes in order. Raises HarnessError where not even the stock route can work on this machine."""
         fallbacks: list[str] = []
+        route = "cpu" if self.backend == "cpu" else "split"
         try:
             try:
                 built = self._read_and_build(job)
@@ -226,13 +227,13 @@ class Builder:
                 fallbacks = [*declined.fallbacks, declined.reason]
                 if not self.stock_fallback or self.backend == "cpu":
                     status: BuildStatus = "unsupported_on_cpu" if self.backend == "cpu" else "compile_error"
-                    return self._failed(job, "split", status, declined.reason, fallbacks), None
+                    return self._failed(job, route, status, declined.reason, fallbacks), None
+                route = "stock"
                 built = self._stock(job, replace(job.bench, folder=job.bench.folder / "stock"))
         except FinalRefusal as failure:
-            route = "stock" if failure.rule == "stock" else "split"
             return self._failed(job, route, "compile_error", failure.message, fallbacks), None
         except OutOfLimits as failure:
-            return self._failed(job, "split", failure.status, failure.message, fallbacks), None
+            return self._failed(job, route, failure.status, failure.message, fallbacks), None
         except NotPrepared as failure:
             raise HarnessError(f"this machine cannot compile what every build needs ({failure}).") from failure
         result = BuildResult(

@@ -49,7 +49,7 @@ def check_static_shared(
     if not kernels or _OTHER_SIZES.search(source):
         return
     try:
-        used = _used_arrays(tokenize(source))
+        used = used_arrays(tokenize(source))
     except SplitRefused:
         return  # brackets that do not match in a macro: nothing is certain
     procedures = frozenset(_VOID_FUNCTION.findall(source))
@@ -76,9 +76,10 @@ def _is_in_kernel(variable: str, procedures: frozenset[str]) -> bool:
     return function is None or "::dice_body::" in variable or function.group(1) in procedures
 
 
-def _used_arrays(tokens: Sequence[Token]) -> set[str]:
+def used_arrays(tokens: Sequence[Token]) -> set[str]:
     """Names that, where a shared variable is in scope or in a macro, are indexed by more than numbers, and read."""
     varying, read = set[str](), set[str]()
+    seen = 0  # up to here the scopes of shared variables were looked through
 
     def look(tokens: Sequence[Token], i: int) -> None:
         end, varies = _indices(tokens, i + 1)
@@ -92,9 +93,10 @@ def _used_arrays(tokens: Sequence[Token]) -> set[str]:
             inner = tokenize(token.text, directives=False)
             for i in range(len(inner)):
                 look(inner, i)
-        elif token.text == "__shared__":
+        elif token.text == "__shared__" and start >= seen:
             depth, declares = 0, True
             for i in range(start, len(tokens)):
+                seen = i + 1
                 word = tokens[i].text
                 depth += (word == "{") - (word == "}")
                 if depth < 0:

@@ -72,6 +72,7 @@ def runtime_library(precompiled: Precompiled) -> Path:
         files_digest(CPU_CSRC, CSRC / "extension"),
         source_digest("artefacts.py"),
         source_digest("precompiled.py"),
+        source_digest("cpu_toolchain.py"),
     )
     name = "-".join(["cpu", *digests, *machine])
     return precompiled.artefact(name, partial(_make_runtime, precompiled)) / LIBRARY

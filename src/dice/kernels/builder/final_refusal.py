@@ -38,7 +38,7 @@ _SYNTAX = re.compile(
 _BUILT_IN_VARIABLES = (
     "extern const uint3 threadIdx, blockIdx;\nextern const dim3 blockDim, gridDim;\nextern const int warpSize;\n"
 )
-_LAUNCH = re.compile(r"<<<[^;{}]*?>>>")
+_LAUNCH = re.compile(r"<<<(?:(?!<<<)[^;{}])*?>>>")  # up to the next `<<<`: else each would be read to the end
 _WORD = re.compile(r"(?<![\w.])(?<!->)(?<!\w::)[A-Za-z_]\w*")  # not a member, nor what a namespace qualifies
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n]*\\\n)*[^\n]*)", re.MULTILINE)
 _INCLUDE = re.compile(r"[ \t]*#[ \t]*include")
@@ -157,7 +157,7 @@ def left_out(split: CudaSource, here: Callable[[Item], bool]) -> frozenset[str] 
             return None
         if item.kind == "using" and re.match(r"using\s+namespace\b", item.text):
             return None
-        names |= item.identifiers if item.kind == "using" else {item.name}
+        names |= item.identifiers if item.kind == "using" else item.declared
     return frozenset(names)
 
 

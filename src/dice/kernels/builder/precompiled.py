@@ -110,12 +110,15 @@ class Precompiled(Artefacts):
 
     def launch_object(self) -> Path:
         """Object file with the launch counter and the registration of device images (csrc/extension/launch.cpp)."""
-        return self.artefact(f"launch-{files_digest(CSRC / 'extension')}", self._make_launch) / "launch.o"
+        name = f"launch-{files_digest(CSRC / 'extension')}-{source_digest('precompiled.py')}"
+        return self.artefact(name, self._make_launch) / "launch.o"
 
     def vocabulary(self) -> Vocabulary:
         """What the units of the split routes lack (backend cuda). Raises NotPrepared."""
         if self._vocabulary is None:
-            folder = self.artefact(f"vocabulary-{source_digest('vocabulary.py')}", self._make_vocabulary)
+            ours = map(source_digest, ("vocabulary.py", "headers.py", "precompiled.py"))
+            name = "-".join(("vocabulary", files_digest(CSRC / "extension"), *ours))
+            folder = self.artefact(name, self._make_vocabulary)
             self._vocabulary = TypeAdapter(Vocabulary).validate_json((folder / "words.json").read_bytes())
         return self._vocabulary
 

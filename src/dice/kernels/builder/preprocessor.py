@@ -10,10 +10,10 @@ _LIMITS = ToolLimits(30.0, memory_gib=2.0, file_gib=4 / 1024)
 """Macros can make a text grow without bounds."""
 
 
-def expanded(bench: Workbench, text: str) -> str:
-    """`text` with its macros expanded; no header is read. Raises SplitRefused."""
+def expanded(cxx: str, bench: Workbench, text: str) -> str:
+    """`text` with its macros expanded by the compiler `cxx`; no header is read. Raises SplitRefused."""
     (bench.folder / f"{_NAME}.cpp").write_text(text, encoding="utf-8", errors="surrogatepass")
-    command = ["g++", "-E", "-P", "-undef", "-nostdinc", "-std=c++20", f"{_NAME}.cpp", "-o", f"{_NAME}.ii"]
+    command = [cxx, "-E", "-P", "-undef", "-nostdinc", "-std=c++20", f"{_NAME}.cpp", "-o", f"{_NAME}.ii"]
     done = bench.meter.run(command, bench.folder, _LIMITS, bench.deadline)
     if not done.ok:
         grew = done.timed_out or done.out_of_memory or "signal terminated program" in done.output

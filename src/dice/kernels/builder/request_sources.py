@@ -17,6 +17,8 @@ _TORCH = re.compile(
 )
 _LOCAL = re.compile(r"^[ \t]*#[ \t]*include[ \t]*\"([^\"\n]+)\"[ \t]*(?://.*)?$", re.MULTILINE)
 _INLINE_NAMES = ("main.cpp", "cuda.cu")
+_MOST_PASTES = 2000
+"""Of headers into one file. Each that includes the next one twice doubles their number."""
 
 
 @dataclass(frozen=True)
@@ -73,21 +75,29 @@ def sources_of(request: ExtensionRequest, preprocess: Preprocess | None = None) 
 
 
 def paste_headers(file: SourceFile, others: Sequence[SourceFile], folders: Sequence[str]) -> str:
-    """The file's text with each local header in the place of its first #include; guards and `#pragma once` hold."""
+    """The file's text with each local header in the place of its #include, one with `#pragma once` in that of the first.
+
+    Raises SplitRefused where headers include each other, or too many of them.
+    """
     by_name = {posixpath.normpath(other.name): other for other in others}
     pasted: set[str] = set()
+    pastes = 0
 
     def paste(text: str, place: str, depth: int) -> str:
         if depth > 20:
             raise SplitRefused("headers that include each other")
 
         def replace(match: re.Match[str]) -> str:
+            nonlocal pastes
             paths = [posixpath.join(folder, match.group(1)) for folder in (place, *folders)]
             for name in map(posixpath.normpath, paths):
                 if name in by_name:
                     if name in pasted and "#pragma once" in by_name[name].text:
                         return ""
                     pasted.add(name)
+                    pastes += 1
+                    if pastes > _MOST_PASTES:
+                        raise SplitRefused("too many local headers")
                     header = re.sub(r"^[ \t]*#[ \t]*pragma[ \t]+once.*$", "", by_name[name].text, flags=re.MULTILINE)
                     return paste(header, posixpath.dirname(name), depth + 1)
             return match.group(0)

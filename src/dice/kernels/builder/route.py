@@ -31,7 +31,7 @@ class Route:
     @property
     def preprocess(self) -> Preprocess:
         """The compiler's preprocessor, for texts of this build."""
-        return partial(expanded, self.bench)
+        return partial(expanded, self.precompiled.toolchain.cxx, self.bench)
 
     def write_headers(self, headers: Iterable[SourceFile], render: Callable[[str], str] = str) -> None:
         """Put the candidate's own headers into the folder, each as `render` makes it."""

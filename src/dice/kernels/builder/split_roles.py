@@ -72,7 +72,8 @@ class Roles:
         """The words, and those of the macros, types, constants, host-device functions and aliases that they need."""
         passing: dict[str, list[Item]] = {}
         for item in self.split.of_kind("macro", "type", "constant", "host_device_function", "using"):
-            passing.setdefault(item.name, []).append(item)
+            for name in item.declared:
+                passing.setdefault(name, []).append(item)
         reached = list(words)
         while reached:
             for item in passing.pop(reached.pop(), ()):
@@ -91,7 +92,7 @@ class Roles:
         if item.kind == "host_device_function":
             return item.name in self.host_words or item.name.startswith("operator")
         if item.kind == "type":
-            return item.name in self.host_words or "__device__" not in item.text
+            return bool(item.declared & self.host_words) or "__device__" not in item.text
         if item.kind == "using":
             return not item.identifiers & _DEVICE_ONLY_ROOTS
         return True
@@ -106,8 +107,8 @@ class Roles:
             return item.name in self.device_words
         if item.kind == "type":
             is_enum = re.match(r"(typedef\s+)?enum\b", item.text) is not None
-            used = item.name in self.device_words or (is_enum and bool(item.identifiers & self.device_words))
-            return used or "__device__" in item.text
+            names = item.identifiers if is_enum else item.declared
+            return bool(names & self.device_words) or "__device__" in item.text
         if item.kind == "using":
             return not item.identifiers & (TORCH_ROOTS - self.device_words)
         return True

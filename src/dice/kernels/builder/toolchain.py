@@ -33,6 +33,7 @@ from dice.kernels.records.verdict import Backend
 
 SEARCH_PATHS = ("LD_LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH")
 """Environment variables that name folders in which compilers and linkers look."""
+_ARCHITECTURES = ("-gencode", "--generate-code", "-arch", "--gpu-architecture", "-code", "--gpu-code")
 _ENVIRONMENT = ("CUDA_HOME", "CUDA_PATH", "CXX", "CC", "PYTORCH_NVCC", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH")
 
 
@@ -97,7 +98,7 @@ class Toolchain:
     def nvcc_flags(self) -> list[str]:
         """Flags of stock's nvcc command, without architecture and -std."""
         flags = shlex.split(self.facts["cuda"]["cuda_cflags"])
-        return [f for f in flags if EXTENSION_NAME not in f and "arch" not in f and not f.startswith("-std=")]
+        return [f for f in flags if EXTENSION_NAME not in f and not f.startswith(("-std=", *_ARCHITECTURES))]
 
     @cached_property
     def half_macros(self) -> list[str]:

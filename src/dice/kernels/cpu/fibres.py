@@ -10,13 +10,13 @@ from dice.kernels.source.lexer import WORD, Token, words
 
 _BARRIERS = words(
     "__syncthreads __syncthreads_and __syncthreads_or __syncthreads_count __barrier_sync __barrier_sync_count "
-    "__syncwarp sync barrier_arrive barrier_wait"
+    "barrier_arrive barrier_wait"
 )
+_ASSEMBLY = words("asm __asm__ __asm")  # an instruction in its string may be a barrier
 _WARP_OPERATIONS = words(
     "__shfl __shfl_up __shfl_down __shfl_xor __shfl_sync __shfl_up_sync __shfl_down_sync __shfl_xor_sync __ballot "
     "__ballot_sync __any __any_sync __all __all_sync __activemask __match_any_sync __match_all_sync __syncwarp "
-    "__reduce_add_sync __reduce_min_sync __reduce_max_sync __reduce_and_sync __reduce_or_sync __reduce_xor_sync shfl "
-    "shfl_up shfl_down shfl_xor ballot any all"
+    "__reduce_add_sync __reduce_min_sync __reduce_max_sync __reduce_and_sync __reduce_or_sync __reduce_xor_sync"
 )
 _GROUP_WORDS = words(
     "sync shfl shfl_up shfl_down shfl_xor ballot any all tiled_partition coalesced_threads this_grid reduce "
@@ -26,7 +26,7 @@ _COLLECTIVE_WORDS = words(
     "BlockReduce BlockScan WarpReduce WarpScan BlockLoad BlockStore BlockRadixSort BlockExchange mma_sync "
     "load_matrix_sync store_matrix_sync fill_fragment"
 )
-_SYNCHRONISING = (_BARRIERS | _WARP_OPERATIONS | _COLLECTIVE_WORDS) - _GROUP_WORDS
+_SYNCHRONISING = _BARRIERS | _WARP_OPERATIONS | _COLLECTIVE_WORDS | _ASSEMBLY
 
 
 def kernels_that_wait(source: CudaSource, regions: Sequence[Region]) -> set[str]:

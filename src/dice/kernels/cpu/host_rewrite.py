@@ -54,12 +54,17 @@ def edit_device_queries(tokens: Sequence[Token], edits: Edits) -> None:
             and tokens[i - 2].text in ("DeviceType", "Backend", "DispatchKey")
         ) or (token.text == "CUDA" and _registers(tokens, i) and tokens[i - 2].text not in have_cpu):
             replacement = "CPU"
-        elif token.kind == "string" and _CUDA_LITERAL.match(token.text):
+        elif token.kind == "string" and _CUDA_LITERAL.match(token.text) and not _is_binding(tokens, i):
             replacement = '"cpu"'
         elif token.text == "torch" and following[:3] == ["::", "cuda", "::"]:
             edits.replace(token.start, tokens[i + 2].end, "dice_cpu::torch_cuda")
         if replacement is not None:
             edits.replace(token.start, token.end, replacement)
+
+
+def _is_binding(tokens: Sequence[Token], i: int) -> bool:
+    """Whether tokens[i] is the name in `m.def("name", &function)`."""
+    return [t.text for t in tokens[max(i - 2, 0) : i]] == ["def", "("]
 
 
 def _registers(tokens: Sequence[Token], i: int) -> bool:

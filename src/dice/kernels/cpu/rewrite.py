@@ -59,7 +59,7 @@ def rewrite_cuda(text: str, preprocess: Preprocess | None = None, *, assertions:
     source = CudaSource(text)
     check_tokens(text, source.tokens)
     if any("__global__" in token.text for token in source.tokens if token.kind == "directive"):
-        source = CudaSource(expand_macros(text, source.tokens, preprocess), expanded=True)
+        source = CudaSource(expand_macros(text, source.tokens, preprocess))
         check_tokens(source.text, source.tokens)
     return _Rewriter(source, assertions).run()
 

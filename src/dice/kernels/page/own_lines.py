@@ -83,7 +83,9 @@ def own_errors(code: str, message: str, first_line: int) -> list[OwnError]:
         file = error.file.rpartition("/")[2]  # stock names the folder of its build
         if file not in (_CUDA, _MAIN):
             continue
-        place = next(i for i, row in enumerate(rows) if error.text in row)
+        # Two errors may have one text.
+        spelt = (f"{error.file}:{error.line}:", f"{error.file}({error.line})")
+        place = next(i for i, row in enumerate(rows) if row.startswith(spelt) and error.text in row)
         after = _ECHO.match(rows[place + 1]) if place + 1 < len(rows) else None
         echo = after.group(1).strip() if after else ""
         number = error.line - first_line + 1 if file == _CUDA else error.line

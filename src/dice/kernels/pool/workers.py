@@ -75,8 +75,8 @@ def cores() -> int:
 
 def chosen_gpus(backend: Backend, machine: Machine) -> list[int]:
     """GPU indices to use; raises DiceError for a machine that lacks what the back end needs."""
-    if shutil.which("g++") is None:
-        raise DiceError("no C++ compiler: install g++ and put it on the PATH.")
+    if shutil.which(os.environ.get("CXX", "c++")) is None:  # as Toolchain.find looks for it
+        raise DiceError("no C++ compiler: install g++ and put it on the PATH, or set CXX.")
     if backend == "cpu":
         return []
     found = len(visible_gpus())

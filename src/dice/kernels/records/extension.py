@@ -126,7 +126,8 @@ def _folders(names: Iterable[str]) -> Iterable[str]:
 class BuildResult(BaseModel):
     """The builder's answer.
 
-    route: `split` (slim headers, own binding table), `split_pybind`, `split_full_headers`, `stock`, `cpu`.
+    route: `split` (slim headers, own binding table), `split_pybind`, `split_full_headers`, `stock`, `cpu`; of a failure, the
+    one on which it failed, or `refused` where no compiler was asked.
     fallbacks: for each cheaper route that was declined, "route: reason", in order.
     path: the shared object, in the cache; None unless built.
     object_sha256: of that object, hex, when it was made.

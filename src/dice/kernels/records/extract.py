@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from dice.python_text import parse_python
 
-_THINK = re.compile(r"<think>.*?</think>", re.DOTALL)
 _FENCE = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w+#.-]*)[^\n`]*$")
 _INLINE_BLOCK = re.compile(r"```(?P<language>(?:(?:python3?|py|cpp|cuda|c\+\+|c)\b)?)[ \t]*(?P<code>.*?)```", re.DOTALL)
 _PYTHON = {"", "python", "py", "python3", "pytorch"}
@@ -39,8 +38,7 @@ class _Block:
 
 def extract_code(text: str) -> Extraction:
     """Find the candidate's Python source in an answer. Never raises; see the module's rules."""
-    answer = _THINK.sub("", text)
-    answer = answer.rpartition("</think>")[2]
+    answer = without_closed_reasoning(text)
     if "<think>" in answer:
         before = answer.partition("<think>")[0]
         if not before.strip():
@@ -62,6 +60,16 @@ def extract_code(text: str) -> Extraction:
     if code is None:
         return Extraction(None, "no fenced block, and no valid Python that defines class ModelNew")
     return Extraction(code)
+
+
+def without_closed_reasoning(text: str) -> str:
+    """What is left without `<think>...</think>` sections, and behind the last `</think>` that closes none of them."""
+    *closed, last = text.split("</think>")
+    kept = ""
+    for piece in closed:
+        before, opened, _ = piece.partition("<think>")
+        kept = kept + before if opened else ""
+    return kept + last
 
 
 def _fenced_blocks(text: str) -> list[_Block]:

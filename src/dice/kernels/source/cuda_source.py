@@ -27,14 +27,10 @@ from dice.kernels.source.variables import Variable, lasting_variables
 
 
 class CudaSource:
-    """The text and what stands where in it. All places are offsets into `text`, or indices into `tokens`.
+    """The text and what stands where in it. All places are offsets into `text`, or indices into `tokens`."""
 
-    expanded: whether the text is what the preprocessor made of the source's own macros.
-    """
-
-    def __init__(self, text: str, *, expanded: bool = False) -> None:
+    def __init__(self, text: str) -> None:
         self.text = text
-        self.expanded = expanded
         self.tokens: list[Token] = read_tokens(text)
 
     @cached_property
@@ -171,11 +167,11 @@ class CudaSource:
 def split_source(text: str, preprocess: Preprocess | None = None) -> CudaSource:
     """The source as a build splits it. Raises SplitRefused when its shape is not certain.
 
-    Macros of the source that would change the items are expanded first (`CudaSource.expanded`), by `preprocess`.
+    Macros of the source that would change the items are expanded first, by `preprocess`.
     """
     source = CudaSource(text)
     check_tokens(text, source.tokens)
     if macros_change_the_split(source.tokens):
-        source = CudaSource(expand_macros(text, source.tokens, preprocess), expanded=True)
+        source = CudaSource(expand_macros(text, source.tokens, preprocess))
     source.check()
     return source

@@ -55,15 +55,15 @@ class Item:
     function: Function | None = None
     tokens: Sequence[Token] = field(default=(), repr=False)
 
-    @property
-    def qualified_name(self) -> str:
-        """Name with its namespaces, as other scopes would write it."""
-        return "::".join([*(part for part in self.namespaces if part), self.name])
-
     @cached_property
     def identifiers(self) -> frozenset[str]:
         """All identifiers in the text."""
         return frozenset(words_of(self.tokens))
+
+    @cached_property
+    def declared(self) -> frozenset[str]:
+        """`name`, and what else a typedef declares: `typedef struct A { } B, *C;`."""
+        return frozenset((self.name, *typedef_names(self.tokens)))
 
 
 def function_kind(function: Function) -> ItemKind:
@@ -107,12 +107,23 @@ def is_alias(tokens: Sequence[Token]) -> bool:
 
 
 def type_name(tokens: Sequence[Token]) -> str:
+    if names := typedef_names(tokens):
+        return names[0]
     rest = _behind_templates(tokens)
-    if rest[0].text == "typedef":
-        return [t.text for t in rest if t.kind == "identifier"][-1]
     key = next((i for i, token in enumerate(rest) if token.text in CLASS_KEYS | {"using", "concept"}), len(rest))
     named = next((t for t in _without_attributes(rest[key + 1 :]) if t.text not in ("class", "struct")), None)
     return named.text if named is not None and named.kind == "identifier" else ""
+
+
+def typedef_names(tokens: Sequence[Token]) -> list[str]:
+    """What a typedef declares, in order, the name of its class last; nothing where there is no typedef."""
+    if not tokens or tokens[0].text != "typedef":
+        return []
+    brace = next((i for i in shallow(tokens) if tokens[i].text == "{"), 0)
+    names = [token.text for token in declared_names(tokens[brace + max(tokens[brace].reach, 0) + 1 :])]
+    if len(tokens) > 1 and tokens[1].text in CLASS_KEYS:
+        names += [tag] if (tag := type_name(tokens[1:])) else []
+    return names
 
 
 def _without_attributes(tokens: Sequence[Token]) -> Iterator[Token]:
@@ -137,13 +148,14 @@ def declared_names(tokens: Sequence[Token]) -> list[Token]:
         name = None
         for i in shallow(part):
             text = part[i].text
-            if text == "(" and name is not None and name.text in (*SPECIFIERS_WITH_ARGUMENTS, "decltype"):
+            if text == "(" and i > 0 and part[i - 1].text in (*SPECIFIERS_WITH_ARGUMENTS, "decltype"):
                 continue
             if text == "(" and i + 1 < len(part) and part[i + 1].text in ("*", "&", "&&"):  # float (*f)(int)
                 inside = part[i + 1 : partner(part, i)]
-                name = next((token for token in inside if token.kind == "identifier"), name)
+                name = next((t for t in inside if t.kind == "identifier" and t.text not in ("const", "volatile")), name)
             if text in ("=", "{", "[", "(", ";", ":"):
                 break
-            name = part[i] if part[i].kind == "identifier" else name
+            if part[i].kind == "identifier" and text not in SPECIFIERS_WITH_ARGUMENTS:
+                name = part[i]
         names += [name] if name is not None else []
     return names
