@@ -9,9 +9,10 @@ import sys
 
 import pytest
 
-from dice.errors import HarnessError
-from dice.locks import file_lock
+from dice.errors import DiceError, HarnessError
+from dice.locks import file_lock, only_holder
 
+TAKEN = "another run works here"
 HOLDER = """
 import sys
 from pathlib import Path
@@ -67,3 +68,15 @@ def test_a_file_system_without_locks_is_the_machines_fault(tmp_path, monkeypatch
         monkeypatch.setattr("fcntl.flock", refuse)
         with pytest.raises(HarnessError, match="no lock can be had there"), file_lock(tmp_path / "lock", 1.0):
             pass
+
+
+def test_only_a_lock_that_is_held_is_called_taken(holder, tmp_path, monkeypatch):
+    with pytest.raises(DiceError, match=TAKEN), only_holder(tmp_path / "folder" / "lock", TAKEN):
+        pass
+
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(HarnessError, match="no lock can be had there"), only_holder(tmp_path / "lock", TAKEN):
+        pass

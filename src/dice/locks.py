@@ -14,11 +14,16 @@ from filelock import FileLock, Timeout
 from dice.errors import DiceError, HarnessError
 
 
+class LockTaken(HarnessError):
+    """Another process holds the lock, and did not let go of it in time."""
+
+
 @contextlib.contextmanager
 def file_lock(path: Path, timeout_s: float, gives_up: Callable[[], bool] | None = None) -> Iterator[None]:
     """Hold the lock named by `path` during the block.
 
-    Raises HarnessError when it cannot be had in `timeout_s`, or once `gives_up` says that nobody wants it any more.
+    Raises LockTaken when it is not free in `timeout_s`, and HarnessError where no lock can be had, or once `gives_up` says
+    that nobody wants it any more.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # No fallback: a lock that is a file's existence would outlive its holder.
@@ -28,7 +33,7 @@ def file_lock(path: Path, timeout_s: float, gives_up: Callable[[], bool] | None 
     except Timeout as error:
         if gives_up is not None and gives_up():
             raise HarnessError(f"{path}: the wait for this lock was ended.") from error
-        raise HarnessError(f"{path}: another process has held this lock for too long; is a builder stuck?") from error
+        raise LockTaken(f"{path}: another process has held this lock for too long; is a builder stuck?") from error
     except OSError as error:
         raise HarnessError(f"{path}: no lock can be had there ({error.strerror}).") from error
     try:
@@ -39,10 +44,10 @@ def file_lock(path: Path, timeout_s: float, gives_up: Callable[[], bool] | None 
 
 @contextlib.contextmanager
 def only_holder(path: Path, taken: str) -> Iterator[None]:
-    """Hold the lock named by `path` during the block. Raises DiceError, with the text `taken`, where it cannot be had now."""
+    """Hold the lock named by `path` during the block. Raises DiceError, with the text `taken`, where another process does."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(file_lock(path, timeout_s=0))
-        except HarnessError as error:
+        except LockTaken as error:
             raise DiceError(taken) from error
         yield

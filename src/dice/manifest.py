@@ -35,7 +35,8 @@ class Gpu(BaseModel):
 
     name: str
     driver: str
-    memory_mib: int
+    memory_mib: int | None
+    """None: the driver does not say, as for a GPU that shares the processor's memory."""
 
 
 class Manifest(BaseModel):
@@ -86,6 +87,13 @@ def _output_of(*command: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
+def _mebibytes(text: str) -> int | None:
+    try:
+        return int(float(text))
+    except ValueError:  # nvidia-smi writes [N/A] for what a GPU does not tell
+        return None
+
+
 def visible_gpus() -> list[Gpu]:
     """GPUs that this process may use, in its own order (CUDA_VISIBLE_DEVICES); empty where there is no driver."""
     text = _output_of(
@@ -94,7 +102,7 @@ def visible_gpus() -> list[Gpu]:
     found: dict[str, Gpu] = {}
     for line in (text or "").splitlines():
         uuid, name, driver, memory = (part.strip() for part in line.split(","))
-        found[uuid] = Gpu(name=name, driver=driver, memory_mib=int(float(memory)))
+        found[uuid] = Gpu(name=name, driver=driver, memory_mib=_mebibytes(memory))
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is None:
         return list(found.values())

@@ -59,6 +59,21 @@ def test_a_place_gets_the_measured_rows_and_the_rest_of_the_page_stays(folder, c
     assert (folder / "page.md").read_text() == text
 
 
+def test_rows_with_other_numbers_of_answers_say_theirs(folder):
+    """A base is trained once, what follows it three times: a count in the header would be that of some rows."""
+    exec_1 = {"l1_exec": "40.6", "l1_exec_low": "25.5", "l1_exec_high": "57.7"}
+    write_csv(folder / "table1.csv", [row("A", "measured", "32", **exec_1), row("B", "measured", "96", **exec_1)])
+    text = read_page(Path("page.md")).wanted
+    assert "protocol paper.\n" in text
+    assert "in brackets" not in text
+    assert [line for line in text.splitlines() if line.startswith("|")] == [
+        "| row | level 1: Exec | answers |",
+        "| --- | --- | --- |",
+        "| A: m, 2.9M parameters, on mini | 40.6 % [25.5, 57.7] | 32 |",
+        "| B: m, 2.9M parameters, on mini | 40.6 % [25.5, 57.7] | 96 |",
+    ]
+
+
 def test_a_number_that_someone_typed_is_found(folder):
     main(["embed", "page.md"])
     edited(folder / "page.md", "40.6", "50.6")

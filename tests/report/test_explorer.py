@@ -12,6 +12,7 @@ from small_study import KERNEL, PROBLEMS, write_study
 
 from dice.errors import DiceError
 from dice.jsonl import write_jsonl
+from dice.kernels.problems.problem import Problem
 from dice.report.explorer import ExplorerConfig, answers_of_seed, explore, pair_lines
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -90,6 +91,26 @@ def test_rows_that_were_asked_other_problems_are_not_compared(tmp_path, monkeypa
     exams = [f"{unit}@exam" for unit in UNITS]
     pairs = {(line["row"], line["against"]) for line in pair_lines(Path("results"), [*UNITS, *exams])}
     assert pairs == {UNITS, tuple(exams)}
+
+
+def test_an_exams_answers_stand_beside_the_exams_problems(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_study()
+    exam = Problem(id="level1/1_Other", level=1, number=1, name="Other", code="the exam's own code", version="e")
+    write_jsonl("results/data/exams/more/problems.jsonl", [exam])
+    for kind in ("generations", "verdicts"):
+        path = Path("results", kind, "8B-dice@more", "seed0.jsonl")
+        path.parent.mkdir()
+        text = Path("results", kind, "8B-dice", "seed0.jsonl").read_text().splitlines()[0]
+        path.write_text(text.replace(PROBLEMS[0], exam.id) + "\n")
+    explore(ExplorerConfig(results="results", out="site"))
+    assert exam.code in Page(Path("site/8B-dice@more/level1-1_Other.html")).text
+    assert "return x + 0" in Page(Path("site/8B-dice/level1-1_Add.html")).text
+    assert exam.id in Page(Path("site/compare.html")).text
+    assert (
+        "results/data/exams/more/problems.jsonl"
+        in json.loads(Path("site/index.html.manifest.json").read_text())["inputs"]
+    )
 
 
 def test_published_solutions_are_shown_although_they_name_problems_by_number(tmp_path):

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import csv
+from typing import get_args
 
 import pytest
 from matplotlib.patches import Rectangle
 from scored import table
 
+from dice.config import parse_config
+from dice.errors import DiceError
 from dice.jsonl import write_jsonl
-from dice.report.figures import FigureConfig, draw, make_figure
+from dice.report.figures import ROWS, FigureConfig, draw, make_figure
 from dice.report.latex import escape, table_tex
+from dice.report.rows import write_csv
 from dice.report.tex import TexConfig, write_tex
+from dice.study.registry import FigureKind
 
 
 def test_latex_escapes_and_marks():
@@ -56,6 +61,30 @@ def test_the_gain_of_fine_tuning_is_a_difference_of_rows(place):
     )
     rows = make_figure(config)
     assert {row["status"]: row["y"] for row in rows} == {"measured": "3.00", "reported": "1.00"}
+
+
+def test_a_model_with_some_levels_has_a_point_that_says_so(place):
+    """A scale with levels 1 and 2 alone, on a back end that times and on one that does not; the paper has all three."""
+    names = [f"l{level}_{metric}" for level in (1, 2, 3) for metric in ("exec", "fast1")]
+    timed = dict(zip(names, ("40.0", "20.0", "20.0", "10.0", "n/a", "n/a"), strict=True))
+    untimed = timed | {"l1_fast1": "n/a", "l2_fast1": "n/a"}
+    papers = {f"{name}_reported": "30.0" for name in names}
+    rows = [{"row": name, **cells, **papers} for name, cells in (("timed", timed), ("untimed", untimed))]
+    write_csv(place / "t1.csv", rows)
+    tables, out = (str(place / "t1.csv"),), str(place / "f.csv")
+    config = FigureConfig(number=1, title="F", kind="overview", scale="nano", tables=tables, out=out)
+    assert [(row["series"], row["status"], row["x"], row["y"], row["note"]) for row in make_figure(config)] == [
+        ("timed", "measured", "30.00", "15.00", "2 of 3 levels"),
+        ("timed", "reported", "30.00", "30.00", ""),
+        ("untimed", "measured", "30.00", "n/a", "2 of 3 levels"),
+        ("untimed", "reported", "30.00", "30.00", ""),
+    ]
+
+
+def test_every_kind_of_figure_is_drawn_and_no_other_is_taken():
+    assert {*ROWS} == {*get_args(FigureKind)}
+    with pytest.raises(DiceError, match="kind"):
+        parse_config(FigureConfig, {"number": 1, "title": "F", "kind": "pie", "scale": "tiny", "out": "f.csv"}, "test")
 
 
 def test_a_gain_stands_above_the_name_of_its_model():

@@ -199,6 +199,21 @@ def test_cost_on_a_cpu_is_no_gpu_hours(place):
     assert rl["status"] == "reported"
 
 
+def test_a_training_that_was_resumed_costs_all_its_steps(place):
+    """The manifest is the last process's, which may have found nothing left to do."""
+    (place / "reported9.csv").write_text("stage,a100_gpu_hours\nsft,22.4\n")
+    manifest, history = place / "model.manifest.json", place / "history.jsonl"
+    manifest.write_text(json.dumps({"gpus": [{"name": "G"}, {"name": "H"}], "wall_s": 3.0, "cpu": "c"}))
+    write_jsonl(history, [{"step": step, "seconds": 1800.0} for step in (1, 2, 3)])
+    stage = CostEvidence(stage="sft", manifest=str(manifest), history=str(history))
+    config = TableConfig(
+        number=9, title="T", kind="cost", reported=str(place / "reported9.csv"), scale="paper", stages=(stage,),
+        benchmark="kernelbench-v0.1", out=str(place / "table9.csv"),
+    )  # fmt: skip
+    assert make_table(config)[0]["gpu_hours"] == "3.0000"
+    assert str(history) in json.loads((place / "table9.csv.manifest.json").read_text())["inputs"]
+
+
 def test_the_histogram_is_that_of_the_curation(place):
     (place / "reported12.csv").write_text("speedup_range,percent\n<1.0,14.0\n>3.0,5.6\n")
     bins = [{"range": "<1.0", "n": 3, "percent_of_rows": 75.0}, {"range": ">3.0", "n": 1, "percent_of_rows": 25.0}]

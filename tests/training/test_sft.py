@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -159,8 +160,19 @@ def test_kill_9_and_resume(data, tmp_path):
 
 def test_other_settings_do_not_resume(data, tmp_path):
     run(data, tmp_path / "a", max_steps=2)
-    with pytest.raises(DiceError, match="run with other settings or data"):
+    with pytest.raises(DiceError, match="run with other settings, weights or data"):
         run(data, tmp_path / "a", max_steps=2, seed=5)
+
+
+def test_a_run_on_a_base_that_was_made_anew_does_not_resume(data, tmp_path):
+    base = tmp_path / "base" / "model"
+    run(data, tmp_path / "base", max_steps=1)
+    run(data, tmp_path / "a", model=str(base), max_steps=2)
+    run(data, tmp_path / "a", model=str(base), max_steps=2)  # the same base: nothing left to do
+    shutil.rmtree(tmp_path / "base")
+    run(data, tmp_path / "base", max_steps=1, seed=5)
+    with pytest.raises(DiceError, match="run with other settings, weights or data"):
+        run(data, tmp_path / "a", model=str(base), max_steps=2)
 
 
 def test_a_damaged_checkpoint_is_one_sentence(data, tmp_path):

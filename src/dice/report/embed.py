@@ -45,7 +45,8 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def models_table(rows: Sequence[Row]) -> str:
-    """The measured rows of a table of models: each metric that was measured, with its interval."""
+    """The measured rows of a table of models: each metric that was measured, with its interval, and the number of answers:
+    in the header where all rows have the same, else in a column of its own."""
     measured = [row for row in rows if row["status"] == "measured"]
     metrics = {
         name: found
@@ -53,10 +54,16 @@ def models_table(rows: Sequence[Row]) -> str:
         if (found := level_metric(name)) and any(row[name] not in ("", NOT_AVAILABLE) for row in measured)
     }
     levels = list(dict.fromkeys(level for level, _ in metrics.values()))
-    counts = {tuple(row["n"].split("/")) for row in measured}
-    size = {level: f" ({n})" for level, n in zip(levels, next(iter(counts)), strict=True)} if len(counts) == 1 else {}
+    same = _same_answers(measured)
+    size = {level: f" ({n})" for level, n in zip(levels, measured[0]["n"].split("/"), strict=True)} if same else {}
     header = ["row", *(f"level {level}{size.get(level, '')}: {_NAMES[metric]}" for level, metric in metrics.values())]
-    return markdown(header, ([label(row), *(_cell(row, name) for name in metrics)] for row in measured))
+    lines = ([label(row), *(_cell(row, name) for name in metrics), *([] if same else [row["n"]])] for row in measured)
+    return markdown(header if same else [*header, "answers"], lines)
+
+
+def _same_answers(measured: Sequence[Row]) -> bool:
+    """Whether all rows have the same number of answers in each level."""
+    return len({row["n"] for row in measured}) == 1
 
 
 def exams_table(rows: Sequence[Row]) -> str:
@@ -98,13 +105,13 @@ def block(csv: Path) -> str:
     commit = (manifest.git_commit or "no commit")[:7]
     made = f"`{csv}`, made on {manifest.started[:10]} at commit {commit}"
     if {"status", "measured_on"} <= rows[0].keys():
-        measured = next((row for row in rows if row["status"] == "measured"), None)
-        if measured is None:
+        measured = [row for row in rows if row["status"] == "measured"]
+        if not measured:
             raise DiceError(f"{csv}: no row of it was measured.")
-        facts = f"scale {measured['scale']}, {measured['backend']} back end, protocol {measured['protocol']}"
-        return (
-            f"Percent with 95 % intervals; {facts}; in brackets the number of answers.\n{made}.\n\n{models_table(rows)}"
-        )
+        first = measured[0]
+        facts = f"scale {first['scale']}, {first['backend']} back end, protocol {first['protocol']}"
+        facts += "; in brackets the number of answers" if _same_answers(measured) else ""
+        return f"Percent with 95 % intervals; {facts}.\n{made}.\n\n{models_table(rows)}"
     if "pass_at_1" in rows[0]:
         facts = f"scale {rows[0]['scale']}, {_backends(rows)}, protocol {rows[0]['protocol']}"
         return f"Percent with 95 % intervals; {facts}.\n{made}.\n\n{exams_table(rows)}"

@@ -30,6 +30,7 @@ from dice.manifest import MANIFEST_SUFFIX, Stopwatch, write_manifest
 from dice.report.highlight import STYLE, highlighted
 from dice.report.pairs import PairEvidence, compared
 from dice.report.rows import Row, interval, label, level_metric, metrics_of, read_table
+from dice.study.units import asked
 
 PAGES = Path(__file__).parent / "pages"
 
@@ -45,7 +46,7 @@ class ExplorerConfig:
     units: dict[str, tuple[int, ...]] = Field(default_factory=dict)
     """Unit with verdicts -> its seeds; none: all that have verdicts in `results`."""
     problems: str | None = None
-    """problems.jsonl of the benchmark; None: the one in `results`."""
+    """problems.jsonl of the benchmark; None: the one in `results`. An exam's lie below data/exams/ in `results`."""
     out: str
     """Folder to write."""
 
@@ -159,6 +160,12 @@ def labels(tables: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def _problems_path(results: Path, unit: str) -> str | None:
+    """The problems of the exam that the unit was asked; None for the benchmark."""
+    exam = asked(unit)[1]
+    return None if exam is None else str(results / "data" / "exams" / exam / "problems.jsonl")
+
+
 def explore(config: ExplorerConfig) -> int:
     """Write the site; returns its number of pages. Raises DiceError where there is no verdict."""
     watch, out, results = Stopwatch(), Path(config.out), Path(config.results)
@@ -166,25 +173,30 @@ def explore(config: ExplorerConfig) -> int:
     units = dict(config.units) or found_units(results)
     if not units:
         raise DiceError(f"{results}: no verdicts/<unit>/seed<k>.jsonl, so there is nothing to show.")
-    problems_path = config.problems or str(results / "data" / "problems.jsonl")
-    problems = {problem.id: problem for problem in read_jsonl(problems_path, Problem)}
+    suite = config.problems or str(results / "data" / "problems.jsonl")
+    paths = {unit: _problems_path(results, unit) or suite for unit in units}
+    problems = {
+        path: {problem.id: problem for problem in read_jsonl(path, Problem)}
+        for path in dict.fromkeys([suite, *paths.values()])
+    }
     site = _Site(out)
     names, seen = labels(tables), {}
     for unit, seeds in units.items():
         answers = [answer for seed in seeds for answer in answers_of_seed(results, unit, seed)]
         seen[unit] = outcomes(answers)
-        site.unit(unit, names.get(unit, unit), answers, problems)
+        site.unit(unit, names.get(unit, unit), answers, problems[paths[unit]])
     facts = {"units": {unit: names.get(unit, unit) for unit in units}, "root": ""}
     site.write(
         "index.html", "index.html.j2", title="DICE, reproduced", tables=[shown_table(t) for t in tables], **facts
     )
-    ids = [problem for problem in problems if any(problem in found for found in seen.values())]
+    listed = dict.fromkeys(itertools.chain.from_iterable(problems.values()))
+    ids = [problem for problem in listed if any(problem in found for found in seen.values())]
     pairs = pair_lines(results, list(units))
     site.write("compare.html", "compare.html.j2", title="Rows compared", ids=ids, seen=seen, pairs=pairs, **facts)
     for name in ("explorer.js", "explorer.css"):
         style = f"\n{STYLE}\n" if name.endswith("css") else ""
         write_text(out / name, (PAGES / name).read_text(encoding="utf-8") + style)
-    read = [*tables, problems_path]
+    read = [*tables, *problems]
     write_manifest(out / "index.html", stage="explorer", spec=to_spec(config), watch=watch, inputs=read)
     return site.pages
 

@@ -7,7 +7,7 @@ at a scale is left out and named in the CSV's `note`, never filled in.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from dice.evaluation.score import read_score
 from dice.jsonl import atomic_writer, read_objects
 from dice.manifest import Stopwatch, read_manifest, write_manifest
 from dice.report.rows import NOT_AVAILABLE, Row, label, read_csv, write_csv
+from dice.study.registry import FigureKind
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,8 +41,8 @@ class FigureConfig:
     """Number in the paper."""
     title: str
     """Caption."""
-    kind: str
-    """What is drawn: overview, decoding_order, pipeline, components, sft_gain, failures."""
+    kind: FigureKind
+    """What is drawn."""
     tables: tuple[str, ...] = ()
     """CSV files of tables."""
     scores: dict[str, str] = Field(default_factory=dict)
@@ -61,24 +62,34 @@ class FigureConfig:
 
 
 def overview_rows(config: FigureConfig) -> list[Row]:
-    """Figure 1: Exec and fast_1 over all levels (left), reward by RL step (right)."""
+    """Figure 1: Exec and fast_1, means over the levels that are there (left), reward by RL step (right)."""
     rows: list[Row] = []
     for table in config.tables:
         for row in read_csv(table):
             for kind in ("measured", "reported"):
                 suffix = "" if kind == "measured" else "_reported"
-                cells = [row[f"l{level}_{metric}{suffix}"] for metric in ("exec", "fast1") for level in (1, 2, 3)]
-                if any(cell in ("", NOT_AVAILABLE) for cell in cells[:3]):
+                cells = [(row[f"l{level}_exec{suffix}"], row[f"l{level}_fast1{suffix}"]) for level in (1, 2, 3)]
+                levels = [cell for cell in cells if cell[0] not in ("", NOT_AVAILABLE)]
+                if not levels:
                     continue
-                correct = sum(map(float, cells[:3])) / 3
-                fast = NOT_AVAILABLE if NOT_AVAILABLE in cells[3:] else f"{sum(map(float, cells[3:])) / 3:.2f}"
+                correct, fast = (_mean(values) for values in zip(*levels, strict=True))
                 name = label(row) if kind == "measured" else row["row"]
-                rows.append(_row("left", name, kind, f"{correct:.2f}", fast))
+                rows.append(_row("left", name, kind, correct, fast, _levels_note(len(levels))))
     for unit, path in config.histories.items():
         for _, step in read_objects(path):
             if step["reward"] is not None:
                 rows.append(_row("right", unit, "measured", str(step["step"]), f"{step['reward']:.4f}"))
     return rows
+
+
+def _mean(cells: Sequence[str]) -> str:
+    """Mean of a metric; `n/a` where one of the cells has no value."""
+    missing = any(cell in ("", NOT_AVAILABLE) for cell in cells)
+    return NOT_AVAILABLE if missing else f"{sum(map(float, cells)) / len(cells):.2f}"
+
+
+def _levels_note(there: int) -> str:
+    return "" if there == 3 else f"{there} of 3 levels"
 
 
 def _row(panel: str, series: str, status: str, x: str, y: str, note: str = "") -> Row:
@@ -142,8 +153,7 @@ def gain_rows(config: FigureConfig) -> list[Row]:
                 levels = [pair for pair in pairs if not {"", NOT_AVAILABLE} & set(pair)]
                 if levels:
                     gain = sum(float(a) - float(b) for a, b in levels) / len(levels)
-                    note = "" if len(levels) == 3 else f"{len(levels)} of 3 levels"
-                    rows.append(_row("gain", model, kind, params, f"{gain:.2f}", note))
+                    rows.append(_row("gain", model, kind, params, f"{gain:.2f}", _levels_note(len(levels))))
     return rows
 
 
@@ -160,7 +170,7 @@ def failure_rows(config: FigureConfig) -> list[Row]:
     return rows or _no_point("none", "no scores at this scale")
 
 
-ROWS: dict[str, Callable[[FigureConfig], list[Row]]] = {
+ROWS: dict[FigureKind, Callable[[FigureConfig], list[Row]]] = {
     "overview": overview_rows,
     "decoding_order": order_rows,
     "pipeline": pipeline_rows,
@@ -261,10 +271,8 @@ def draw(config: FigureConfig, rows: list[Row]) -> Figure:
 
 
 def make_figure(config: FigureConfig) -> list[Row]:
-    """Run the stage: PDF, PNG, CSV, manifest; returns the CSV's rows. Raises DiceError for an unknown kind."""
+    """Run the stage: PDF, PNG, CSV, manifest; returns the CSV's rows."""
     watch = Stopwatch()
-    if config.kind not in ROWS:
-        raise DiceError(f"figure {config.number}: no kind '{config.kind}'; known are {', '.join(ROWS)}.")
     found = ROWS[config.kind](config) or _no_point("none", "nothing measured")
     rows = [row | {"scale": config.scale} for row in found]
     out = Path(config.out)

@@ -26,7 +26,7 @@ from dice.data.kernelbench import PAPER_VERSION
 from dice.data.pair import rows_with_lines
 from dice.errors import DiceError
 from dice.evaluation.score import Score, read_score
-from dice.jsonl import write_text
+from dice.jsonl import read_objects, write_text
 from dice.manifest import Stopwatch, manifest_path, write_manifest
 from dice.report.latex import table_tex
 from dice.report.rows import (
@@ -88,6 +88,8 @@ class CostEvidence:
     """The paper's name of the stage."""
     manifest: str | None = None
     """Manifest of the run; None: it was not run here."""
+    history: str | None = None
+    """history.jsonl of the run; None: its hours are those of the manifest, of the last process alone."""
     measured: MeasuredModel = MeasuredModel()
     """The model that was trained."""
 
@@ -210,12 +212,17 @@ def _last_cells(evidence: RowEvidence, score: Score | None, scale: str) -> Row:
 
 
 def cost_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
-    """Table 9: GPU-hours of training from the runs' manifests; on a CPU the unit is CPU-hours, and nothing compares."""
+    """Table 9: GPU-hours of training; on a CPU the unit is CPU-hours, and nothing compares.
+
+    They are the seconds of the run's steps, whichever process took them: a run that was ended and resumed costs both parts.
+    Start and checkpoints are left out.
+    """
     stages = {stage.stage: stage for stage in config.stages}
     by_name(reported, "stage", list(stages), config.reported)
     rows = []
     for paper in reported:
-        path, model = stages[paper["stage"]].manifest, stages[paper["stage"]].measured
+        stage = stages[paper["stage"]]
+        path, model = stage.manifest, stage.measured
         theirs = paper["a100_gpu_hours"] if config.comparable or path is None else ""
         row: Row = {"row": paper["stage"], "stage": paper["stage"], "gpu_hours": "", "cpu_hours": "", "device": ""}
         row |= _model_cells(model if path else None, "") | {"gpu_hours_reported": theirs, "gpu_hours_difference": ""}
@@ -223,7 +230,8 @@ def cost_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
         if path is not None:
             manifest = json.loads(Path(path).read_text(encoding="utf-8"))
             gpus = manifest["gpus"]
-            hours = manifest["wall_s"] / 3600
+            steps = read_objects(stage.history) if stage.history else None
+            hours = (sum(step["seconds"] for _, step in steps) if steps is not None else manifest["wall_s"]) / 3600
             row["device"] = gpus[0]["name"] if gpus else manifest["cpu"]
             row["gpu_hours" if gpus else "cpu_hours"] = f"{hours * max(1, len(gpus)):.4f}"
             if not gpus:
@@ -277,6 +285,7 @@ def make_table(config: TableConfig) -> list[Row]:
     write_text(tex, table_tex(config.number, config.title, [row | {"row": label(row)} for row in rows]))
     write_csv(config.out, rows)
     inputs = [config.reported, *(row.score for row in config.rows), *(stage.manifest for stage in config.stages)]
+    inputs += [stage.history for stage in config.stages]
     inputs += [path for row in config.rows for files in row.sizes.values() for path in files] + [config.speedups]
     write_manifest(config.out, stage="table", spec=to_spec(config), watch=watch, inputs=filter(None, inputs))
     return rows

@@ -158,6 +158,6 @@ class JobJournal:
 @contextlib.contextmanager
 def job_journal(folder: str | Path, identity: str, keep: int) -> Iterator[JobJournal]:
     """The journal of `folder`, which nobody else may use meanwhile. Raises DiceError where somebody does."""
-    taken = f"{folder}: another service uses this folder, or it cannot be locked; choose another."
+    taken = f"{folder}: another service uses this folder; choose another."
     with only_holder(Path(folder) / "lock", taken), contextlib.closing(JobJournal(folder, identity, keep)) as journal:
         yield journal

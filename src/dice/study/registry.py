@@ -12,6 +12,8 @@ from dice.errors import DiceError
 from dice.model.families import ModelType
 from dice.study.config import Settings
 
+FigureKind = Literal["overview", "decoding_order", "pipeline", "components", "sft_gain", "failures"]
+"""What a figure shows (`dice.report.figures`)."""
 Family = ModelType | Literal["autoregressive", "api", "solutions"]
 
 
@@ -100,7 +102,7 @@ class Figure:
 
     title: str
     """Caption."""
-    kind: Literal["overview", "decoding_order", "pipeline", "components", "sft_gain", "failures"]
+    kind: FigureKind
     """What is drawn."""
     units: tuple[str, ...] = ()
     """Units whose results are drawn."""

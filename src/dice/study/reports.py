@@ -75,6 +75,7 @@ def table_spec(plan: Plan, number: int) -> Spec:
         {
             "stage": stage,
             "manifest": f"{plan.model(unit)}/{MODEL_MANIFEST}" if unit else None,
+            "history": f"{plan.model(unit)}/history.jsonl" if unit else None,
             "measured": measured(plan, unit) if unit else {},
         }
         for stage, unit in plan.cost_units(number).items()

@@ -28,7 +28,7 @@ class Checkpoint:
 def resume(out: Path, engine: TrainingEngine, identity: str) -> Checkpoint | None:
     """Load the newest complete checkpoint of the run in `out`, if there is one.
 
-    Raises DiceError for a damaged checkpoint, and for one of a run with other settings or data.
+    Raises DiceError for a damaged checkpoint, and for one of a run with other settings, weights or data.
     """
     found = sorted(path for path in (out / "checkpoints").glob("step-*") if (path / _META).is_file())
     if not found:
@@ -41,7 +41,7 @@ def resume(out: Path, engine: TrainingEngine, identity: str) -> Checkpoint | Non
         raise DiceError(f"{newest}: its {_META} is damaged; delete this folder.") from error
     if not same:
         raise DiceError(
-            f"{newest}: this checkpoint is of a run with other settings or data; choose another --out, or delete "
+            f"{newest}: this checkpoint is of a run with other settings, weights or data; choose another --out, or delete "
             f"{newest.parent} to start again."
         )
     try:

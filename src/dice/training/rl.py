@@ -19,15 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from tqdm import tqdm
 
-from dice.config import add_options, config_from, spec_hash, to_spec
+from dice.config import add_options, config_from, to_spec
 from dice.data.tokenizer import load_tokenizer, save_tokenizer
 from dice.decoding.decoder import Decoder
 from dice.decoding.memory import check_cache
 from dice.errors import DiceError, HarnessError
-from dice.manifest import Stopwatch, sha256_file, weights_sha256, write_manifest
+from dice.manifest import Stopwatch, write_manifest
 from dice.model.checkpoint import check_block_size, load_model, read_config, save_state
 from dice.model.transformer import Transformer
 from dice.training.checkpoints import resume, save_checkpoint, what_is_left
@@ -43,7 +42,7 @@ from dice.training.rl_history import RlRow
 from dice.training.rl_report import answer_fields, progress_line
 from dice.training.rl_update import Updater, compare, learning_rate, trajectory_of
 from dice.training.rollout import Verifier, rewards_of
-from dice.training.setup import check_memory, mask_token, to_train, training_dtype
+from dice.training.setup import check_memory, mask_token, run_identity, to_train, training_dtype
 from dice.training.tracerl_loss import PolicyObjective
 
 
@@ -111,18 +110,10 @@ class RlRun:
         return to_train(model, config.activation_checkpointing, compiled=config.compile)
 
     def _identity(self) -> str:
-        """Hash of everything that the curve depends on: computed once, and the same in all processes."""
-        found = [""]
-        if self.rank == 0:
-            spec = {name: value for name, value in to_spec(self.config).items() if name not in RESUMABLE_CHANGES}
-            for name in ("machine", "url"):  # where it is verified changes no verdict
-                spec["reward"].pop(name)
-            weights = [*weights_sha256(self.config.model).values()]
-            data = [sha256_file(path) for phase in self.config.phases for path in phase.problems]
-            found = [spec_hash(spec | {"weights": weights, "data": data})]
-        if self.world > 1:
-            dist.broadcast_object_list(found)
-        return found[0]
+        spec = {name: value for name, value in to_spec(self.config).items() if name not in RESUMABLE_CHANGES}
+        for name in ("machine", "url"):  # where it is verified changes no verdict
+            spec["reward"].pop(name)
+        return run_identity(spec, self.config.model, (path for phase in self.config.phases for path in phase.problems))
 
     def decoder(self) -> Decoder:
         """A decoder of the live weights; it is kept from step to step unless rollout.release is set."""

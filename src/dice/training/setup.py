@@ -1,13 +1,19 @@
-"""What `dice sft` and `dice rl` set up alike: the number type, the check of memory, and the model that is trained."""
+"""What `dice sft` and `dice rl` set up alike: the number type, the check of memory, the model that is trained, and what a run
+is told apart by."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from typing import Any
 
 import torch
+import torch.distributed as dist
 
+from dice.config import spec_hash
 from dice.data.tokenizer import CodeTokenizer
 from dice.errors import DiceError
+from dice.manifest import sha256_file, weights_sha256
 from dice.model.checkpoint import Dtype, torch_dtype
 from dice.model.transformer import Transformer, compiled_pointwise
 from dice.training.memory import TrainingMemory, layers_to_recompute
@@ -42,3 +48,18 @@ def to_train(model: Transformer, recomputed: bool | int | None, *, compiled: boo
     if compiled and model.lm_head.weight.is_cuda:
         model.use(compiled_pointwise())
     return model.train()
+
+
+def run_identity(spec: dict[str, Any], model: str | None, data: Iterable[str]) -> str:
+    """Hash of everything that the curve depends on: settings, the weights that it starts from (None: from scratch) and data.
+
+    Computed once, and the same in all processes: weights are gigabytes.
+    """
+    found = [""]
+    rank, world = rank_and_world()
+    if rank == 0:
+        weights = [] if model is None else [*weights_sha256(model).values()]
+        found = [spec_hash(spec | {"weights": weights, "data": [sha256_file(path) for path in data]})]
+    if world > 1:
+        dist.broadcast_object_list(found)
+    return found[0]

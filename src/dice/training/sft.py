@@ -25,11 +25,11 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from dice.config import add_options, config_from, spec_hash, to_spec
+from dice.config import add_options, config_from, to_spec
 from dice.data.pair import Pair, from_published, read_pairs
 from dice.data.tokenizer import CodeTokenizer, load_tokenizer, save_tokenizer
 from dice.errors import DiceError
-from dice.manifest import Stopwatch, sha256_file, write_manifest
+from dice.manifest import Stopwatch, write_manifest
 from dice.model.checkpoint import GENERATION_CONFIG, check_block_size, load_model, read_config, save_state
 from dice.model.transformer import ModelConfig, Transformer
 from dice.training.checkpoints import resume, save_checkpoint
@@ -47,7 +47,7 @@ from dice.training.losses import (
 from dice.training.memory import sft_memory
 from dice.training.packing import GPU_ROWS, Pack, Sample, encode_pairs, pack_samples
 from dice.training.processes import process_group, rank_and_world, training_device
-from dice.training.setup import check_memory, mask_token, to_train, training_dtype
+from dice.training.setup import check_memory, mask_token, run_identity, to_train, training_dtype
 from dice.training.sft_config import RESUMABLE_CHANGES, SftConfig, learning_rate
 
 AHEAD = 2
@@ -146,7 +146,7 @@ class Trainer:
         name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else ""
         self.peak = peak_flops(name)
         spec = {name: value for name, value in to_spec(config).items() if name not in RESUMABLE_CHANGES}
-        self.identity = spec_hash(spec | {"data": [sha256_file(path) for path in config.pairs]})
+        self.identity = run_identity(spec, config.model, config.pairs)
 
     def _model(self) -> Transformer:
         config = self.config

@@ -123,7 +123,8 @@ RESUMABLE_CHANGES = {
     "out", "engine", "zero_options", "device", "memory_gib", "activation_checkpointing", "recompute_gates", "attention",
     "compile", "head_chunk", "max_minutes", "save_every", "keep_checkpoints", "tensorboard",
 }  # fmt: skip
-"""Settings that may change when a run is resumed: they change no loss beyond rounding."""
+"""Settings that may change when a run is resumed. They change no loss beyond rounding, but for `max_minutes`: where it is
+set, the rate follows the clock."""
 
 
 def learning_rate(config: SftConfig, step: float, total: int) -> float:
