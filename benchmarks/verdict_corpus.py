@@ -34,6 +34,7 @@ from verify_command import Row, read_verdicts, write_candidates
 
 from dice.data.synthetic import SyntheticConfig, pairs
 from dice.jsonl import read_objects, write_jsonl
+from dice.kernels.builder.host_unit import scoped_name
 from dice.kernels.checks import is_deceptive, static_findings
 from dice.kernels.checks.cuda_kernels import aten_calls, has_device_lambda, kernel_macros, library_calls, pointers_of
 from dice.kernels.pool.workers import Machine
@@ -181,12 +182,12 @@ def items_read(text: str) -> Row:
         return refusal(error)
     items = []
     for item in split.items:
-        read: Row = {"kind": item.kind, "name": item.qualified_name}
+        read: Row = {"kind": item.kind, "name": scoped_name(item)}
         if item.function is not None:
             read["signature"] = " ".join(item.function.head.split())
             read["parameters"] = [[" ".join(p.type.split()), p.name] for p in item.function.parameters]
         items.append(read)
-    return {"expanded": split.expanded, "items": items}
+    return {"items": items}
 
 
 def launches_read(text: str) -> Row:

@@ -73,9 +73,11 @@ def _mentions(source: PythonSource, helper: str) -> list[ast.AST]:
 
 
 def _is_of_another(source: PythonSource, method: ast.AST) -> bool:
-    owner = method.value if isinstance(method, ast.Attribute) else None
-    name, root = identifier_of(owner) or "", root_name(method) or ""
-    if owner is None or not says_all_names(source) or source.definitions(name):
+    if not isinstance(method, ast.Attribute):
+        return False
+    owner, root = method.value, root_name(method) or ""
+    name = identifier_of(owner) or ""
+    if not says_all_names(source) or source.definitions(name):
         return False
     if root in source.aliases:
         return not (source.values(name) or _is_given(source, root))
