@@ -12,7 +12,6 @@ BUILT = "extensions that the builder makes show what it does (tests/kernels/buil
 RUN = "candidates that are run show what it does (tests/kernels/grader, tests/kernels/sandbox, tests/red_team)"
 NOT_IMPORTED = {
     "dice.kernels.builder.cpu_route": BUILT,
-    "dice.kernels.builder.cpu_static_shared": BUILT,
     "dice.kernels.builder.route": BUILT,
     "dice.kernels.builder.split_build": BUILT,
     "dice.kernels.candidate.crossed_calls": RUN,
