@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import random
+import statistics
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +29,7 @@ from dice.report.claims import (
     effect_of_costs,
     effect_of_rates,
     make_claims,
+    signed_sets,
     summary,
     verdict_of,
     verdict_of_all,
@@ -55,7 +58,7 @@ def test_the_interval_holds_the_true_effect(seeds):
     rng, held = np.random.default_rng(seeds), 0
     for _ in range(300):
         one, other = study(rng, kinds, seeds)
-        effect, low, high = effect_of_rates([one], [other], FEW)
+        effect, low, high = effect_of_rates([one, -other], FEW)
         assert effect == pytest.approx(one.mean() - other.mean())
         held += low <= 0.1 <= high
     assert 0.91 < held / 300 < 0.995
@@ -66,7 +69,7 @@ def test_models_that_do_not_differ_seldom_show_anything():
     found = []
     for _ in range(300):
         one, other = study(rng, [(0.1, 0.1), (0.5, 0.5)], 1)
-        found.append(verdict_of(*effect_of_rates([one], [other], FEW)[1:]))
+        found.append(verdict_of(*effect_of_rates([one, -other], FEW)[1:]))
     assert found.count("shown") / 300 < 0.05
     assert found.count("contradicted") / 300 < 0.05
 
@@ -74,15 +77,15 @@ def test_models_that_do_not_differ_seldom_show_anything():
 def test_problems_are_the_same_for_all_rows():
     """Two models that solve the same problems do not differ, however different the problems are."""
     hits = np.array([[1.0, 0, 1, 0, 1, 1, 0, 0, 0, 1]])
-    assert effect_of_rates([hits], [hits]) == (0, 0, 0)
-    effect, low, high = effect_of_rates([hits], [np.zeros((1, 10))])
+    assert effect_of_rates([hits, -hits]) == (0, 0, 0)
+    effect, low, high = effect_of_rates([hits])
     assert (effect, low, high) == (0.5, pytest.approx(0.2), pytest.approx(0.8))
 
 
 def test_the_interval_of_one_seed_is_that_of_a_share():
     """900 problems, of which a third is solved: 1.96 standard errors of a mean of independent problems on either side."""
-    hits, none = np.repeat([[1.0, 0.0, 0.0]], 300, axis=0).reshape(1, 900), np.zeros((1, 900))
-    _, low, high = effect_of_rates([hits], [none])
+    hits = np.repeat([[1.0, 0.0, 0.0]], 300, axis=0).reshape(1, 900)
+    _, low, high = effect_of_rates([hits])
     half = 1.96 * np.sqrt(1 / 3 * 2 / 3 / 900)
     assert (low, high) == (pytest.approx(1 / 3 - half, abs=0.002), pytest.approx(1 / 3 + half, abs=0.002))
 
@@ -90,10 +93,9 @@ def test_the_interval_of_one_seed_is_that_of_a_share():
 def test_answers_of_one_problem_or_of_one_seed_count_as_alike():
     rng = np.random.default_rng(3)
     once = (rng.random((1, 60)) < 0.5).astype(float)
-    none = np.zeros((1, 60))
 
     def width(hits: np.ndarray) -> float:
-        _, low, high = effect_of_rates([hits], [none])
+        _, low, high = effect_of_rates([hits])
         return high - low
 
     assert width(np.repeat(once, 4, axis=0)) == pytest.approx(width(once)), "the same answers tell no more"
@@ -105,9 +107,62 @@ def test_answers_of_one_problem_or_of_one_seed_count_as_alike():
 def test_a_gain_is_compared_with_a_gain():
     """Fine-tuning adds 3 of 4 to the one and 1 of 4 to the other."""
     none, one, three = (np.repeat(np.array([[1.0] * k + [0.0] * (4 - k)]), 1, axis=0) for k in (0, 1, 3))
-    effect, low, high = effect_of_rates([three, none], [none, one])
+    effect, low, high = effect_of_rates([three, none, -none, -one])
     assert effect == 0.5
     assert low <= 0.5 <= high
+
+
+def drawn_by_hand(checked: np.ndarray, unchecked: np.ndarray, draws: int) -> tuple[float, float]:
+    """Ends of the interval of `unchecked - checked` by loops: a run and a problem that are drawn, are drawn in both."""
+    rng, found = random.Random(11), []
+    for _ in range(draws):
+        runs = rng.choices(range(len(checked)), k=len(checked))
+        problems = rng.choices(range(checked.shape[1]), k=checked.shape[1])
+        found.append(np.mean([unchecked[run][k] - checked[run][k] for run in runs for k in problems]))
+    cuts = statistics.quantiles(found, n=40)
+    return cuts[0], cuts[-1]
+
+
+def test_what_the_check_takes_away_is_counted_on_the_same_draws():
+    """Three runs that differ much, in each of which the check takes one or two answers of 20. The runs drawn apart, the
+    interval would be that of their differences."""
+    checked = np.array([[1.0] * right + [0.0] * (20 - right) for right in (2, 9, 16)])
+    unchecked = checked.copy()
+    unchecked[0, 18:] = unchecked[1, 18:] = unchecked[2, 19:] = 1
+    row = ClaimRow(name="row", verdicts=("0", "1", "2"))
+    contrast = Contrast(more=(dataclasses.replace(row, name="row:unchecked", robust=False),), less=(row,))
+    sets = signed_sets(contrast, [unchecked, checked])
+    assert len(sets) == 1
+    effect, low, high = effect_of_rates(sets)
+    assert effect == pytest.approx(5 / 60)
+    one_answer = 1 / 60 + 1e-9
+    assert (low, high) == pytest.approx(drawn_by_hand(checked, unchecked, 4000), abs=one_answer)
+    _, low, high = effect_of_rates([unchecked, -checked])
+    assert high - low > 0.6
+
+
+def test_rows_of_other_verdicts_draw_their_seeds_apart():
+    """Two models of two runs each, one run without and one with all answers right: a model's mean is 0, 1/2 or 1 in a
+    quarter, a half and a quarter of the draws. So their difference is 1 in a sixteenth: more than 2.5 %."""
+    runs = np.array([[0.0] * 10, [1.0] * 10])
+    one, other = (ClaimRow(name=name, verdicts=(f"{name}0", f"{name}1")) for name in "ab")
+    sets = signed_sets(Contrast(more=(one,), less=(other,)), [runs, runs])
+    assert effect_of_rates(sets) == (0, -1, 1)
+    again = dataclasses.replace(one, name="the same model by another name")
+    assert effect_of_rates(signed_sets(Contrast(more=(one,), less=(again,)), [runs, runs])) == (0, 0, 0)
+
+
+def test_losses_of_two_rows_are_compared_row_by_row():
+    """The base loses one answer of four to the check, DICE none, whichever of its runs is drawn: what is left to draw is
+    the problems of one answer, a share of 1/4 of 400."""
+    base = np.repeat([[1.0, 0.0, 0.0, 0.0]], 100, axis=0).reshape(1, 400)
+    unchecked = np.repeat([[1.0, 1.0, 0.0, 0.0]], 100, axis=0).reshape(1, 400)
+    dice = np.array([[0.0] * 400, [1.0] * 400, [0.0] * 400])
+    rows = {name: ClaimRow(name=name, verdicts=(name[:1],) * runs) for name, runs in (("base", 1), ("dice", 3))}
+    contrast = Contrast(more=(rows["base"], rows["dice"]), less=(rows["base"], rows["dice"]))
+    effect, low, high = effect_of_rates(signed_sets(contrast, [unchecked, dice, base, dice]))
+    half = 1.96 * np.sqrt(1 / 4 * 3 / 4 / 400)
+    assert (effect, low, high) == (0.25, pytest.approx(0.25 - half, abs=0.004), pytest.approx(0.25 + half, abs=0.004))
 
 
 def test_a_cost_is_a_ratio_of_sums():
@@ -145,6 +200,9 @@ def test_the_verdict_follows_from_the_interval(low, high, at_most, word):
         (["shown", "not shown", "contradicted"], "contradicted"),
         (["not measured", "not measured"], "not measured"),
         (["not shown", "not measured"], "not shown"),
+        (["not testable", "not measured"], "not testable"),
+        (["shown", "not testable"], "not shown"),
+        (["contradicted", "not testable"], "contradicted"),
     ],
 )
 def test_a_claim_is_as_good_as_its_worst_measured_contrast(contrasts, word):
@@ -202,7 +260,7 @@ def test_every_contrast_is_a_row_with_effect_interval_and_verdict(tmp_path):
         "better": ("60.0", "shown", "shown"),
         "worse": ("-60.0", "contradicted", "contradicted"),
         "check": ("33.3", "shown", "shown"),
-        "few seeds": ("60.0", "not shown", "not shown"),
+        "few seeds": ("60.0", "not testable", "not testable"),
         "seeds": ("60.0", "shown", "shown"),
         "missing": ("", "not measured", "not measured"),
         "cost": ("10.0", "shown", "shown"),
@@ -210,7 +268,7 @@ def test_every_contrast_is_a_row_with_effect_interval_and_verdict(tmp_path):
     assert list(csv.DictReader((tmp_path / "claims.csv").open())) == lines
     assert (lines[0]["contrast"], lines[0]["problems"], lines[0]["seeds"]) == ("good - bad", "30", "1/1")
     assert (lines[6]["contrast"], lines[0]["scale"], lines[0]["benchmark"]) == ("two over one", "tiny", "mini-2-cpu")
-    assert lines[3]["reason"] == "sampled was sampled with fewer than 3 seeds"
+    assert lines[3]["reason"] == "sampled has answers of fewer than 3 seeds"
     assert lines[5]["reason"] == "absent: not part of the scale tiny"
     assert lines[5]["measured"] == "0 of 1"
     assert 0 < float(lines[0]["low"]) < 60 < float(lines[0]["high"]) < 100
@@ -218,6 +276,31 @@ def test_every_contrast_is_a_row_with_effect_interval_and_verdict(tmp_path):
     assert (tmp_path / "claims.pdf").read_bytes().startswith(b"%PDF")
     assert (tmp_path / "claims.png").read_bytes().startswith(b"\x89PNG")
     assert good.verdicts[0] in (tmp_path / "claims.csv.manifest.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("greedy", "seeds", "word"),
+    [
+        (True, 1, "shown"),  # one model: another seed gives the same
+        (True, 2, "not testable"),  # two runs, whatever the plan said of them
+        (True, 3, "shown"),
+        (False, 1, "not testable"),  # one run of a model that is trained again for each seed
+        (False, 2, "not testable"),
+        (False, 3, "shown"),
+    ],
+)
+@pytest.mark.parametrize("side", ["more", "less"])
+def test_runs_need_three_seeds_and_one_greedy_model_does_not(tmp_path, greedy, seeds, word, side):
+    none, right = answered(tmp_path / "none.jsonl", 0), answered(tmp_path / "right.jsonl", 20)
+    bad, good = ClaimRow(name="bad", verdicts=(none,)), ClaimRow(name="good", verdicts=(right,))
+    if side == "more":
+        good = ClaimRow(name="runs", verdicts=(right,) * seeds, greedy=greedy)
+    else:
+        bad = ClaimRow(name="runs", verdicts=(none,) * seeds, greedy=greedy)
+    (line,) = make_claims(config(tmp_path, claim("c", [good], [bad])))
+    assert (line["verdict"], line["claim_verdict"], line["effect"]) == (word, word, "66.7")
+    assert line["reason"] == ("" if word == "shown" else "runs has answers of fewer than 3 seeds")
+    assert summary([line])[0].startswith(f"{word:<13} c holds")
 
 
 def test_a_claim_is_judged_in_each_benchmark_by_itself(tmp_path):
@@ -291,7 +374,7 @@ def test_samples_of_a_seed_are_no_seeds_and_speed_is_counted_where_it_was_measur
         assert found.tolist() == [[hit, hit] for hit in hits]
     sampled = ClaimRow(name="sampled", verdicts=row.verdicts, greedy=False)
     (line,) = make_claims(config(tmp_path, claim("few seeds", [sampled], [row])))
-    assert (line["seeds"], line["reason"]) == ("2/2", "sampled was sampled with fewer than 3 seeds")
+    assert (line["seeds"], line["reason"]) == ("2/2", "sampled has answers of fewer than 3 seeds")
     strict, found = answers(row, "exec", "strict")
     assert (strict, found.tolist()) == (["level1/c"], [[1], [1]])
 
@@ -353,6 +436,21 @@ def test_a_claim_rests_on_what_a_scale_has():
     assert (paper["8B-qwen3"]["greedy"], len(paper["8B-qwen3"]["verdicts"])) == (False, 3)
     assert (tiny["8B-base:unchecked"]["robust"], tiny["8B-base"]["robust"]) == (False, True)
     assert tiny["cost 8B-rl1"]["history"] == "results/models/8B-rl1/history.jsonl"
+
+
+def test_a_row_that_is_trained_for_each_seed_is_not_the_same_each_seed():
+    """nano decodes greedily and trains what follows the bases three times; tiny trains it once."""
+    nano, tiny = rows_of(plan("nano")), rows_of(plan("tiny"))
+    said = {name: (nano[name]["greedy"], len(nano[name]["verdicts"])) for name in ("8B-base", "8B-qwen3", "8B-dice")}
+    assert said == {"8B-base": (True, 1), "8B-qwen3": (True, 1), "8B-dice": (False, 3)}
+    assert tiny["8B-dice"]["greedy"]
+    two = rows_of(plan("nano", seeds=[0, 1]))
+    assert (two["8B-rl_baseline"]["greedy"], len(two["8B-rl_baseline"]["verdicts"])) == (False, 2)
+    exam = [one for one in claims_spec(plan("nano"))["claims"] if one["benchmark"] == "composites-9017"]
+    row = next(one for one in exam if one["name"] == "dice_over_its_base")["contrasts"][0]
+    assert (row["more"][0]["greedy"], row["less"][0]["greedy"]) == (False, True)
+    file = rows_of(plan("tiny", supplied={"DICE-8B": "answers.jsonl"}))["DICE-8B"]
+    assert (file["greedy"], len(file["verdicts"])) == (True, 1)
 
 
 def test_each_exam_of_a_study_has_the_claims_but_those_about_costs():

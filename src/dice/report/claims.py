@@ -1,18 +1,20 @@
-"""`dice claims`: each claim of the paper as an effect with an interval, and "shown", "not shown" or "contradicted".
+"""`dice claims`: each claim of the paper as an effect with an interval, and what the interval says of it.
 
 A claim is a list of contrasts (experiments/claims.yaml). The effect of a contrast is the rate of its rows `more` minus that
 of its rows `less`, in points; of a cost, what `more` took above `less`, in percent. Its interval is the middle 95 % of a
 bootstrap. Answers to one problem are alike, and so are the answers of one seed, so problems and seeds are drawn anew, and
 not answers: of several samples of one seed the mean counts (A. B. Owen 2007, "The pigeonhole bootstrap", Annals of Applied
-Statistics 1); the problems are the same for all rows, which pairs them. Of a cost, the steps of each run are drawn anew.
+Statistics 1); the problems are the same for all rows, which pairs them. Rows of other verdicts have seeds of their own; rows
+that count the same verdicts, with and without the robust check, share them. Of a cost, the steps of each run are drawn anew.
 
 shown          the interval lies on the claim's side of its bound, which is 0 where none is given
 contradicted   it lies on the other side
-not shown      neither; or a row was sampled with fewer than `MIN_SEEDS` seeds
+not shown      neither
+not testable   a row has answers of fewer than `MIN_SEEDS` seeds, and another seed would give other ones
 not measured   a row has no answers at this scale
 
-A claim is shown when all of its measured contrasts are, and contradicted when one of them is: in each benchmark of the study
-separately.
+A claim is shown when all of its measured contrasts are, and contradicted when one of them is; it is not testable when none of
+them is: in each benchmark of the study separately.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ class ClaimRow:
     history: str | None = None
     """For a cost: history.jsonl of its training."""
     greedy: bool = True
-    """Whether every seed would give the same answers."""
+    """Whether every seed would give the same answers: one model, decoded greedily."""
     robust: bool = True
     """With the robust check."""
     reason: str = ""
@@ -128,21 +130,32 @@ def answers(row: ClaimRow, metric: Metric, protocol: Protocol) -> tuple[list[str
     return problems, np.array(shares, float)
 
 
-def effect_of_rates(
-    more: Sequence[Floats], less: Sequence[Floats], draws: int = DRAWS, seed: int = 0
-) -> tuple[float, float, float]:
-    """(effect, low, high) in -1..1 for rows of [seeds, problems], whose problems are the same in the same order."""
+def signed_sets(contrast: Contrast, found: Sequence[Floats]) -> list[Floats]:
+    """For each set of verdict files [seeds, problems]: the sum of the rows that count it, those of `less` negative.
+
+    found: `answers` of `more`, then of `less`.
+    """
+    sets: dict[tuple[str, ...], Floats] = {}
+    signs = [1] * len(contrast.more) + [-1] * len(contrast.less)
+    for row, sign, hits in zip((*contrast.more, *contrast.less), signs, found, strict=True):
+        sets[row.verdicts] = sets.get(row.verdicts, np.zeros_like(hits)) + sign * hits
+    return list(sets.values())
+
+
+def effect_of_rates(sets: Sequence[Floats], draws: int = DRAWS, seed: int = 0) -> tuple[float, float, float]:
+    """(effect, low, high), as shares, of the sum of `signed_sets`, whose problems are the same in the same order.
+
+    The seeds of a set are drawn once for all of its rows, the problems once for all sets.
+    """
     rng = np.random.default_rng(seed)
-    n = more[0].shape[1]
+    n = sets[0].shape[1]
     problems = rng.multinomial(n, np.full(n, 1 / n), size=draws) / n
-    effect, resampled = 0.0, np.zeros(draws)
-    for sign, rows in ((1, more), (-1, less)):
-        for hits in rows:
-            seeds = rng.multinomial(len(hits), np.full(len(hits), 1 / len(hits)), size=draws) / len(hits)
-            effect += sign * float(hits.mean())
-            resampled += sign * ((seeds @ hits) * problems).sum(axis=1)
+    resampled = np.zeros(draws)
+    for hits in sets:
+        seeds = rng.multinomial(len(hits), np.full(len(hits), 1 / len(hits)), size=draws) / len(hits)
+        resampled += ((seeds @ hits) * problems).sum(axis=1)
     low, high = np.quantile(resampled, (0.025, 0.975))
-    return effect, float(low), float(high)
+    return float(sum(hits.mean() for hits in sets)), float(low), float(high)
 
 
 def effect_of_costs(more: Sequence[Floats], less: Sequence[Floats]) -> tuple[float, float, float]:
@@ -152,6 +165,11 @@ def effect_of_costs(more: Sequence[Floats], less: Sequence[Floats]) -> tuple[flo
     resampled = sum(sums[0], np.zeros(DRAWS)) / sum(sums[1], np.zeros(DRAWS)) - 1
     low, high = np.quantile(resampled, (0.025, 0.975))
     return sum(run.sum() for run in more) / sum(run.sum() for run in less) - 1, float(low), float(high)
+
+
+def has_few_seeds(row: ClaimRow, seeds: int) -> bool:
+    """Whether more seeds are needed; what has answers of several is not one model, whatever its decoding."""
+    return seeds < MIN_SEEDS and not (row.greedy and seeds == 1)
 
 
 def verdict_of(low: float, high: float, at_most: float | None = None) -> str:
@@ -167,7 +185,7 @@ def verdict_of_all(verdicts: Sequence[str]) -> str:
         return "not measured"
     if "contradicted" in measured:
         return "contradicted"
-    return "shown" if set(measured) == {"shown"} else "not shown"
+    return measured[0] if len(set(measured)) == 1 else "not shown"
 
 
 def judged(contrast: Contrast, claim: ClaimEvidence, protocol: Protocol) -> Row:
@@ -190,13 +208,13 @@ def judged(contrast: Contrast, claim: ClaimEvidence, protocol: Protocol) -> Row:
         if other := next((row.name for row, (asked, _) in zip(rows, found, strict=True) if asked != found[0][0]), None):
             raise DiceError(f"{claim.name}: {other} was asked other problems than {rows[0].name}.")
         hits = [hit for _, hit in found]
-        ends = effect_of_rates(hits[: len(contrast.more)], hits[len(contrast.more) :])
+        ends = effect_of_rates(signed_sets(contrast, hits))
         cells |= {"problems": str(len(found[0][0])), "seeds": "/".join(str(len(hit)) for hit in hits)}
-        few = [row.name for row, hit in zip(rows, hits, strict=True) if not row.greedy and len(hit) < MIN_SEEDS]
-        reason = f"{few[0]} was sampled with fewer than {MIN_SEEDS} seeds" if few else ""
+        few = next((row.name for row, hit in zip(rows, hits, strict=True) if has_few_seeds(row, len(hit))), None)
+        reason = f"{few} has answers of fewer than {MIN_SEEDS} seeds" if few else ""
     effect, low, high = (100 * end for end in ends)
     cells |= {"effect": f"{effect:.1f}", "low": f"{low:.1f}", "high": f"{high:.1f}"}
-    verdict = "not shown" if reason else verdict_of(low, high, claim.at_most)
+    verdict = "not testable" if reason else verdict_of(low, high, claim.at_most)
     return {"contrast": name, **cells, "verdict": verdict, "reason": reason}
 
 

@@ -8,7 +8,12 @@ from pathlib import Path
 from dice.report.figures import COLOURS, empty_figure, save_figure
 from dice.report.rows import Row
 
-LOOKS = {"shown": (COLOURS[2], "o"), "not shown": (COLOURS[4], "s"), "contradicted": (COLOURS[1], "^")}
+LOOKS = {
+    "shown": (COLOURS[2], "o"),
+    "not shown": (COLOURS[4], "s"),
+    "not testable": (COLOURS[3], "x"),
+    "contradicted": (COLOURS[1], "^"),
+}
 """Colour and marker of a contrast, also told apart in grey."""
 
 

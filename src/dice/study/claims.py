@@ -9,7 +9,7 @@ from dice.errors import DiceError
 from dice.study.exams import exam_units
 from dice.study.plan import Plan
 from dice.study.registry import Claim, TableRow
-from dice.study.units import RECORDED, SUPPLIED, asking
+from dice.study.units import asking
 
 
 def claims_spec(plan: Plan) -> dict[str, Any]:
@@ -64,8 +64,7 @@ def _row(plan: Plan, claim: Claim, name: str, exam: str | None, examined: list[s
     unit = asking(found.unit, exam)
     if claim.statistic != "exec" and plan.verify_spec(unit, plan.study.seeds[0])["backend"] == "cpu":
         return given | {"reason": "the CPU back end measures no speed"}
-    given_file = found.unit.startswith((SUPPLIED, RECORDED))
-    return given | {"verdicts": plan.verdicts(unit), "greedy": given_file or plan.is_greedy(unit)}
+    return given | {"verdicts": plan.verdicts(unit), "greedy": plan.is_same_each_seed(unit)}
 
 
 def claims_inputs(plan: Plan) -> list[str]:

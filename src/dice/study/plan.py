@@ -309,7 +309,7 @@ class Plan(Files):
         return next((e.decoding for e in self.registry.models.values() if e.family == family and e.trained), {})
 
     def is_greedy(self, unit: str) -> bool:
-        """Whether every seed gives the unit's answers; a checkpoint of the hub that says itself how to be sampled may not."""
+        """Whether the unit's answers are not sampled; a checkpoint of the hub that says itself how to be sampled may be."""
         if unit.startswith(SERVED):
             return self.server(unit.removeprefix(SERVED)).get("temperature") == 0
         spec = self.generate_spec(unit, self.study.seeds[0])
@@ -324,13 +324,19 @@ class Plan(Files):
             )
         return sampling.get("temperature", 0) == 0 or sampling.get("top_k") == 1
 
+    def is_same_each_seed(self, unit: str) -> bool:
+        """Whether every seed gives the unit's answers: a file of answers, or one model that is decoded greedily."""
+        if unit.startswith((SUPPLIED, RECORDED)):
+            return True
+        return len(self.runs(asked(unit)[0])) == 1 and self.is_greedy(unit)
+
     def seeds(self, unit: str) -> list[int]:
         """Seeds of the unit's answers: one where all give the same, 0 of a user's file."""
         unit = unit.removeprefix(REREAD)
         if unit.startswith((SUPPLIED, RECORDED)):
             return [0]
         seeds = list(self.study.seeds)
-        return seeds[:1] if len(self.runs(asked(unit)[0])) == 1 and self.is_greedy(unit) else seeds
+        return seeds[:1] if self.is_same_each_seed(unit) else seeds
 
     def reread_spec(self, unit: str, seed: int) -> dict[str, Any]:
         """Config of `dice reread`."""
