@@ -15,8 +15,10 @@ from dataclasses import dataclass
 
 from dice.python_text import parse_python
 
-_FENCE = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w+#.-]*)[^\n`]*$")
-_INLINE_BLOCK = re.compile(r"```(?P<language>(?:(?:python3?|py|cpp|cuda|c\+\+|c)\b)?)[ \t]*(?P<code>.*?)```", re.DOTALL)
+_FENCE = re.compile(r"^[ \t]*(?P<fence>`{3,}+|~{3,}+)[ \t]*+(?P<language>[\w+#.-]*+)[^\n`]*$")
+_INLINE_BLOCK = re.compile(
+    r"```(?P<language>(?:(?:python3?|py|cpp|cuda|c\+\+|c)\b)?)[ \t]*+(?P<code>.*?)```", re.DOTALL
+)
 _PYTHON = {"", "python", "py", "python3", "pytorch"}
 _ENTRY = re.compile(r"^[ \t]*class[ \t]+ModelNew\b", re.MULTILINE)
 _START = re.compile(r"^(import|from|class|def|@|#|\"\"\"|'''|[A-Za-z_]\w*[ \t]*=)")
