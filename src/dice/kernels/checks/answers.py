@@ -154,7 +154,7 @@ def _asks_for_the_same(
     of_kept = [side for side in sides if kept.is_kept(side) or kept.holds_input(_identified(source, side))]
     if how == "exceeds":
         of_kept = [side for side in of_kept if not fingerprints.isdisjoint(kept.values(side))]
-    others = [side for side in sides if side not in of_kept]
+    others = {*sides} - {*of_kept}
     return bool(of_kept) and any(side in fingerprints or (how == "is" and kept.is_input(side)) for side in others)
 
 

@@ -59,6 +59,8 @@ class BetweenCalls:
         self._attributes: dict[ast.AST, dict[str, set[Thing]]] = {}
         self._iterators: dict[Thing, bool] = {}
         self._other_names: dict[Thing, set[Thing]] = defaultdict(set)
+        self._known: dict[ast.AST, Set[Thing]] = {}
+        """What `things` says, as long as no other names are found."""
         for _ in range(_HANDED):
             self._hand_on()
         self._after: dict[Thing, set[Thing]] = defaultdict(set)
@@ -71,6 +73,11 @@ class BetweenCalls:
 
     def things(self, node: ast.AST) -> Set[Thing]:
         """The things that outlive a call for which an expression may stand."""
+        if node not in self._known:
+            self._known[node] = self._things(node)
+        return self._known[node]
+
+    def _things(self, node: ast.AST) -> Set[Thing]:
         match node:
             case ast.Name():
                 return self._named(node)
@@ -154,7 +161,7 @@ class BetweenCalls:
                 if found.value is not None and not found.attribute and not self._bound(node, found.name, False):
                     owner = self._scopes.owner(found.name, self._scopes.scope_of[node])
                     if owner is not None and (things := self.things(found.value)):
-                        self._other_names[owner, found.name] |= things
+                        self._add_name((owner, found.name), things)
             if isinstance(node, ast.Call):
                 places = handed.setdefault(callees_of(self._source).of(node), {})
                 for argument, place in given(node):
@@ -163,7 +170,12 @@ class BetweenCalls:
             for function in callees_of(self._source).functions(called):
                 for place, things in places.items():
                     for name in takers(function, place):
-                        self._other_names[function, name] |= things
+                        self._add_name((function, name), things)
+
+    def _add_name(self, name: Thing, things: Set[Thing]) -> None:
+        if not things <= self._other_names[name]:
+            self._other_names[name] |= things
+            self._known.clear()
 
     def _bound(self, node: ast.AST, name: str, attribute: bool) -> Set[Thing]:
         """The things that a statement binds under a name itself."""

@@ -175,7 +175,10 @@ def _only_says(tokens: list[Token], index: int, counters: set[str]) -> bool:
     if tokens[index].text != "if" or closing is None or closing > index + _FAR:
         return False
     condition = tokens[index + 2 : closing]
-    counts = all(token.kind == "number" or token.text in counters | _COMPARISONS | {"++"} for token in condition)
+    counts = all(
+        token.kind == "number" or token.text in counters or token.text in _COMPARISONS or token.text == "++"
+        for token in condition
+    )
     return counts and is_message(tokens, closing + 1, counters)
 
 

@@ -14,6 +14,7 @@ from dice.kernels.checks.between_calls import BetweenCalls, Thing, between_calls
 from dice.kernels.checks.choices import Work, choices, is_between_both, work_of
 from dice.kernels.checks.extensions import builds
 from dice.kernels.checks.made_from import made_from
+from dice.kernels.checks.once import once
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 from dice.python_scope import Function
@@ -91,16 +92,21 @@ def _replaced(source: PythonSource, differing: BetweenCalls) -> Iterator[Thing]:
     for thing, value in differing.assigned():
         if not isinstance(value, ast.Name | ast.Attribute | ast.Lambda):
             continue
-        others = (each for each in source.values(thing[1]) if each is not value)
-        if is_between_both({*_works(source, value), *(work for each in others for work in _works(source, each))}):
+        if is_between_both({*_works(source, value), *_works_of(source, thing[1])}):
             yield thing
+
+
+@once
+def _works_of(source: PythonSource, name: str) -> set[Work]:
+    """The work of all that a name is ever given."""
+    return {work for value in source.values(name) for work in _works(source, value)}
 
 
 def _by_flags(source: PythonSource, differing: BetweenCalls) -> Iterator[ast.AST]:
     """Choices between kernels and PyTorch by what forward sets in any call: `if self.first`, `if self.last is None`."""
     flags: set[Thing] = set()
     left: set[Thing] = set()
-    for thing, _ in differing.assigned():
+    for thing in {thing for thing, _ in differing.assigned()}:
         values = [each for each in source.values(thing[1]) if not isinstance(each, ast.Name | ast.Attribute)]
         if any(isinstance(each, ast.Call) and builds(source, each) for each in values):
             continue
