@@ -60,6 +60,9 @@ def given_values(source: CudaSource, hosts: Sequence[Function]) -> dict[int, set
         named[function.name].append(function)
     calls = {each.brace: [*_calls(source.tokens[each.first : each.last + 1], named)] for each in hosts}
     given: dict[int, set[str]] = {each.brace: set() for each in hosts}
+    taken: defaultdict[str, set[int]] = defaultdict(set)
+    """Places at which functions of a name get such values, and the most arguments with which they do."""
+    longest = Counter[str]()
     looks = Counter[int]()
     waiting = [*reversed(hosts)]
     while waiting:
@@ -68,14 +71,15 @@ def given_values(source: CudaSource, hosts: Sequence[Function]) -> dict[int, set
         if not calls[caller.brace] or looks[caller.brace] > _LOOKS:
             continue
         values = _POINTERS | _values_of(source.body(caller), set(), given[caller.brace])
-        taken: dict[str, set[int]] = {}
-        longest = Counter[str]()
+        more: set[str] = set()
         for name, arguments in calls[caller.brace]:
             places = {place for place, argument in enumerate(arguments) if argument & values}
-            if places:
-                taken.setdefault(name, set()).update(places)
+            if places and not (places <= taken[name] and len(arguments) <= longest[name]):
+                taken[name] |= places
                 longest[name] = max(longest[name], len(arguments))
-        for name, places in taken.items():
+                more.add(name)
+        for name in sorted(more):
+            places = taken[name]
             for called in named[name]:
                 whole = longest[name] > len(called.parameters)
                 fresh = {
