@@ -63,6 +63,8 @@ class BetweenCalls:
         """What `things` says, as long as no other names are found."""
         for _ in range(_HANDED):
             self._hand_on()
+        self._reads: dict[ast.AST | str, set[Thing]] = {}
+        self._directly: dict[ast.AST, tuple[Set[Thing], Set[ast.AST | str]]] = {}
         self._after: dict[Thing, set[Thing]] = defaultdict(set)
         """Thing -> those from which forward makes it."""
         self.stepped: set[Thing] = set()
@@ -294,26 +296,41 @@ class BetweenCalls:
         """The things whose value goes into an expression as it is: not their kinds, and not what PyTorch and kernels make
         of them."""
         found: set[Thing] = set()
-        followed: set[str] = set()
-        looked_up: set[ast.AST] = set()
+        seen: set[ast.AST | str] = {value}
+        waiting: list[ast.AST | str] = [value]
+        while waiting:
+            each = waiting.pop()
+            if each in self._reads:
+                found |= self._reads[each]
+                continue
+            for root in self._source.values(each) if isinstance(each, str) else [each]:
+                things, behind = self._read_directly(root)
+                found |= things
+                waiting += behind - seen
+                seen |= behind
+        self._reads[value] = found
+        return {*found}
+
+    def _read_directly(self, value: ast.AST) -> tuple[Set[Thing], Set[ast.AST | str]]:
+        """The same without what stands behind local variables; and that: values, and names that have several."""
+        if value in self._directly:
+            return self._directly[value]
+        found: set[Thing] = set()
+        behind: set[ast.AST | str] = set()
         pending = [value]
         while pending:
             node = pending.pop()
             if isinstance(node, ast.Name) and self._is_local(node):
                 only = self._local_values.at(node)
-                if only is not None:
-                    pending += [only] if only not in looked_up else []
-                    looked_up.add(only)
-                elif node.id not in followed:
-                    followed.add(node.id)
-                    pending += self._source.values(node.id)
-            found |= self.things(node) if isinstance(node, ast.Name | ast.Attribute | ast.Call) else set()
+                behind.add(node.id if only is None else only)
+            worked_on = isinstance(node, ast.Call) and self._is_worked_on(node)
+            if isinstance(node, ast.Name | ast.Attribute | ast.Call) and not worked_on:
+                found |= self.things(node)
             match node:
                 case ast.Compare(ops=[ast.Is() | ast.IsNot()]) | ast.Attribute():
                     continue
                 case ast.Call(func=function):
-                    if self._is_worked_on(node):
-                        found -= self.things(node)
+                    if worked_on:
                         continue
                     pending += [function.value] if isinstance(function, ast.Attribute) else []
                     pending += [*node.args, *(item.value for item in node.keywords)]
@@ -323,7 +340,8 @@ class BetweenCalls:
                     pending += [each for each in values if not self.things(each)]
                 case _:
                     pending += ast.iter_child_nodes(node)
-        return found
+        self._directly[value] = found, behind
+        return found, behind
 
     def _is_local(self, node: ast.Name) -> bool:
         """Whether a name is a variable of what runs in forward, and no other name for a thing."""
