@@ -20,7 +20,7 @@ from dice.kernels.checks.sniffing import sniffing
 from dice.kernels.checks.weights import is_weight, passed_values
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
-from dice.python_scope import Function, bindings_of
+from dice.python_scope import bindings_of
 
 _MAKERS = ("torch.empty", "torch.empty_like", "torch.empty_strided")
 _LIKE = (
@@ -86,10 +86,7 @@ def _about_inputs(source: PythonSource) -> Set[ast.AST]:
         return isinstance(mention, ast.Name) and not _is_shape(source, mention)
 
     def is_sought(name: ast.Name) -> bool:
-        place = (
-            next((node for node in source.ancestors(name) if isinstance(node, Function | ast.Lambda)), None),
-            name.id,
-        )
+        place = (source.function_around(name), name.id)
         if place not in harmless:
             harmless[place] = is_weight(source, name) or _only_gets_shapes(source, name)
         return not harmless[place]

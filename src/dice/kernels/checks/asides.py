@@ -101,7 +101,7 @@ def _gives_nothing(source: PythonSource, function: ast.FunctionDef) -> bool:
 
 
 def _around(source: PythonSource, node: ast.AST) -> ast.AST | None:
-    return next((above for above in source.ancestors(node) if isinstance(above, Function | ast.Lambda)), None)
+    return source.function_around(node)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ _FAR = 60
 """Tokens of an expression that are looked at."""
 _ROUNDS = 6
 """Calls by which a reading is followed."""
+_NESTING = 20
+"""All lambdas that are bound have at most so many times the source's tokens: those in others count again."""
 
 
 def readers(source: CudaSource) -> set[str]:
@@ -116,11 +118,15 @@ def _bound(source: CudaSource, found: Set[str]) -> Iterator[str]:
     tokens = source.tokens
     lambdas: Mapping[int, Function] = {each.first: each for each in source.functions if not each.name}
     named = [index for index, token in enumerate(tokens) if token.text in found]
+    left = _NESTING * len(tokens)
     for index, token in enumerate(tokens[:-3]):
         if token.text not in ("def", "impl") or tokens[index + 1].text != "(" or tokens[index + 2].kind != "string":
             continue
         name = tokens[index + 2].text.strip('"').partition("(")[0]
         own = lambdas.get(index + 4)
+        left -= own.last - own.brace if own is not None else 0
+        if left < 0:
+            return
         end = partner(tokens, index + 1) or index
         if (own is not None and _returns_numbers(own) and _body_reads(source, own, found)) or (
             own is None and bisect_left(named, index + 3) < bisect_left(named, end)

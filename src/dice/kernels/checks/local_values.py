@@ -59,7 +59,7 @@ class LocalValues:
         if len(bindings) > _MOST or any(not self._is_own(found, function) for found in bindings):
             return None  # a function inside gives it values, too
         held = [(found, self._around(found.node)) for found in bindings if not isinstance(found.node, ast.arg)]
-        statement = next((above for above in self._source.ancestors(name) if isinstance(above, ast.stmt)), None)
+        statement = self._source.statement_around(name)
         while isinstance(statement, ast.stmt) and statement is not function:
             block, place = self._places[statement]
             there = [(around[block], found) for found, around in held if block in around]
@@ -68,9 +68,7 @@ class LocalValues:
             if before := [at for at, _ in there if at < place]:
                 last = [found for at, found in there if at == max(before)]
                 return last[0].value if len(last) == 1 and self._is_whole(last[0], block) else None
-            statement = next(
-                (above for above in self._source.ancestors(statement) if isinstance(above, ast.stmt)), None
-            )
+            statement = self._source.statement_around(statement)
         return None
 
     def _is_own(self, found: Binding, function: Function) -> bool:

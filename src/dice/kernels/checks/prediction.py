@@ -64,7 +64,7 @@ def stay_in_tests(source: PythonSource, draws: Sequence[ast.Call]) -> bool:
     """Whether all draws are made in functions off forward's path, and nothing made of them leaves these functions."""
     drawn: dict[Function, set[ast.AST]] = {}
     for draw in draws:
-        function = next((item for item in source.ancestors(draw) if isinstance(item, Function | ast.Lambda)), None)
+        function = source.function_around(draw)
         if not isinstance(function, Function) or source.computes_names or draw in source.in_forward:
             return False
         drawn.setdefault(function, set()).add(draw)

@@ -93,6 +93,30 @@ class PythonNames:
             yield above
             above = self._parents.get(above)
 
+    def function_around(self, node: ast.AST) -> Function | ast.Lambda | None:
+        """The innermost function that contains `node`."""
+        return self._functions_around.get(node)
+
+    @cached_property
+    def _functions_around(self) -> dict[ast.AST, Function | ast.Lambda | None]:
+        found: dict[ast.AST, Function | ast.Lambda | None] = {}
+        for node in self.nodes:  # from the outside in
+            above = self._parents.get(node)
+            found[node] = above if above is None or isinstance(above, Function | ast.Lambda) else found.get(above)
+        return found
+
+    def statement_around(self, node: ast.AST) -> ast.stmt | None:
+        """The innermost statement that contains `node`."""
+        return self._statements_around.get(node)
+
+    @cached_property
+    def _statements_around(self) -> dict[ast.AST, ast.stmt | None]:
+        found: dict[ast.AST, ast.stmt | None] = {}
+        for node in self.nodes:  # from the outside in
+            above = self._parents.get(node)
+            found[node] = above if above is None or isinstance(above, ast.stmt) else found.get(above)
+        return found
+
     def values(self, identifier: str) -> list[ast.expr]:
         """Every expression that is assigned to a name or attribute called `identifier`, anywhere."""
         return self._values.get(identifier, [])

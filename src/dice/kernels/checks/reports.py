@@ -96,11 +96,11 @@ def _is_stored(source: PythonSource, mention: ast.AST) -> bool:
     """Whether a mention of a name only gives it a number."""
     if not isinstance(getattr(mention, "ctx", None), ast.Store) or not _is_a_variable(mention):
         return False
-    statement = next(above for above in source.ancestors(mention) if isinstance(above, ast.stmt))
+    statement = source.statement_around(mention)
+    if not isinstance(statement, _STORED):
+        return False
     given = [found for found in bindings_of(statement) if found.name == identifier_of(mention)]
-    return isinstance(statement, _STORED) and all(
-        found.whole and found.value is not None and _is_a_number(source, found.value) for found in given
-    )
+    return all(found.whole and found.value is not None and _is_a_number(source, found.value) for found in given)
 
 
 def _is_a_number(source: PythonSource, value: ast.expr, seen: set[str] | None = None) -> bool:

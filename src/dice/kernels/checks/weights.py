@@ -58,7 +58,10 @@ Helper = ast.FunctionDef | ast.Lambda | None
 
 def helper_of(source: PythonSource, node: ast.AST) -> Helper:
     """The function that a node stands in."""
-    return next((item for item in source.ancestors(node) if isinstance(item, ast.FunctionDef | ast.Lambda)), None)
+    found = source.function_around(node)
+    while isinstance(found, ast.AsyncFunctionDef):
+        found = source.function_around(found)
+    return found
 
 
 def passed_values(source: PythonSource, name: ast.Name) -> list[ast.expr]:
@@ -210,7 +213,7 @@ def becomes_a_weight(source: PythonSource, draw: ast.Call) -> bool:
     if not isinstance(made, ast.Call) or any(source.definitions(name) for name in _BEFORE_WEIGHTS):
         return False
     statement = source.parent(made)
-    function = next((item for item in source.ancestors(made) if isinstance(item, ast.FunctionDef | ast.Lambda)), None)
+    function = helper_of(source, made)
     if function is None or function is not source.method(source.entry, "__init__") or source.computes_names:
         return False
     if source.dotted(made.func) == "torch.nn.Parameter":
