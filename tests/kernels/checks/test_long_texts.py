@@ -12,6 +12,8 @@ from dice.kernels.checks import static_findings
 from dice.kernels.checks.cuda_choices import choices_by_content
 from dice.kernels.checks.cuda_circumstances import cuda_circumstances
 from dice.kernels.checks.cuda_conditions import cuda_conditions
+from dice.kernels.checks.cuda_numbers_read import readers
+from dice.kernels.checks.cuda_state import lasting_state
 from dice.kernels.checks.host_loops import host_loops
 from dice.kernels.checks.prediction import predictions
 from dice.kernels.checks.python_source import PythonSource
@@ -105,6 +107,17 @@ CUDA: dict[str, tuple[Rule, Text]] = {
         ),
     ),
     "branches": (cuda_circumstances, lambda n: CudaSource("void f() {" + "if (time()) {" * n + "}" * n + "}")),
+    "nested calls": (
+        unjoined_streams,
+        lambda n: CudaSource(f"{STREAM} {functions(1)} void h() {{ {nested('f0(', '1', ')', n)}; }}"),
+    ),
+    "bound lambdas": (readers, lambda n: CudaSource(nested('m.def("f", [&](int a) { ', "", "});", n))),
+    "uploads": (
+        lambda source: [*lasting_state(source)],
+        lambda n: CudaSource(
+            "float* last; void f() { " + nested("if (x.data_ptr<float>() == last) { ", "", "}", n) + " }"
+        ),
+    ),
     "nested conditions": (choices_by_content, lambda n: CudaSource(f"void f() {{ {nested('if (', 'x', ') {}', n)} }}")),
 }
 RULES = PYTHON | CUDA
@@ -287,6 +300,12 @@ LONG: dict[str, dict[str, Callable[[int], str]]] = {
         "top": lines("import logging\nlog = logging.getLogger('{i}')"),
         "forward": lines("log.info('{i}')"),
     },
+    "attributes of one variable": {"forward": lines("y = y + {i}\nself.a{i} = y")},
+    "variables through variables": {
+        "forward": lambda count: "a0 = self.z\n" + lines("a{j} = a{i}\nself.b{i} = a{i}")(count)
+    },
+    "attributes through attributes": {"forward": lines("self.a{i} = self.a{j}")},
+    "sums": {"forward": lambda count: "y = x" + " + ext.f(x)" * count},
     "C++ written files": {
         "cuda": lambda count: "int g() { return " + 'fopen("a", ' * count + "1" + ")" * count + "; }"
     },
