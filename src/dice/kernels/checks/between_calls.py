@@ -311,11 +311,11 @@ class BetweenCalls:
         goes_on = name == "next" and isinstance(first, ast.Name | ast.Attribute)
         return goes_on or name.startswith(_CHANGING_BY_NAME)
 
-    def _read(self, value: ast.AST) -> Set[Thing]:
+    def _read(self, value: ast.AST) -> set[Thing]:
         """The things whose value goes into an expression as it is: not their kinds, and not what PyTorch and kernels make
         of them."""
         things, behind = self._read_directly(value)
-        return things.union(*map(self._read_behind, behind))
+        return {*things}.union(*map(self._read_behind, behind))
 
     def _read_behind(self, begin: ast.AST | str) -> set[Thing]:
         """The same of a value, or of all that a name is given."""
