@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from dice.kernels.checks import static_findings
+from dice.kernels.checks.cuda_choices import choices_by_content
 from dice.kernels.checks.cuda_circumstances import cuda_circumstances
 from dice.kernels.checks.cuda_conditions import cuda_conditions
+from dice.kernels.checks.cuda_numbers_read import readers
+from dice.kernels.checks.cuda_state import lasting_state
 from dice.kernels.checks.host_loops import host_loops
 from dice.kernels.checks.prediction import predictions
 from dice.kernels.checks.python_source import PythonSource
@@ -104,6 +107,18 @@ CUDA: dict[str, tuple[Rule, Text]] = {
         ),
     ),
     "branches": (cuda_circumstances, lambda n: CudaSource("void f() {" + "if (time()) {" * n + "}" * n + "}")),
+    "nested calls": (
+        unjoined_streams,
+        lambda n: CudaSource(f"{STREAM} {functions(1)} void h() {{ {nested('f0(', '1', ')', n)}; }}"),
+    ),
+    "bound lambdas": (readers, lambda n: CudaSource(nested('m.def("f", [&](int a) { ', "", "});", n))),
+    "uploads": (
+        lambda source: [*lasting_state(source)],
+        lambda n: CudaSource(
+            "float* last; void f() { " + nested("if (x.data_ptr<float>() == last) { ", "", "}", n) + " }"
+        ),
+    ),
+    "nested conditions": (choices_by_content, lambda n: CudaSource(f"void f() {{ {nested('if (', 'x', ') {}', n)} }}")),
 }
 RULES = PYTHON | CUDA
 PARTS = 300
@@ -234,6 +249,87 @@ LONG: dict[str, dict[str, Callable[[int], str]]] = {
     "told": {"forward": lines("a = a > {i}\ny = ext.f(x, a)")},
     "addresses": {"forward": lines("p = x.data_ptr()\nif p % 16 == {i}:\n    y = ext.f(x)")},
     "one value": {"forward": lambda count: " = ".join(f"a{i}" for i in range(count)) + " = " + "x, " * count},
+    "calls of a maker": {
+        "top": lambda count: "def make(t):\n" + "    t = t + 1\n" * count + "    return t",
+        "forward": lines("y = make(x)"),
+    },
+    "makers of one name": {"top": lines("def make(t):\n    return t"), "forward": lines("y = make(x)")},
+    "pools of names": {
+        "top": lambda count: lines("from concurrent.futures import ThreadPoolExecutor\np{i} = ThreadPoolExecutor()")(
+            count
+        )
+    },
+    "modules": {"top": lines("import m{i}"), "forward": lines("import time\nif time.time() > {i}:\n    y = ext.f(x)")},
+    "patches": {"top": lines("import m{i}\nimport time\ntime.f{i} = print")},
+    "lists that are filled": {"forward": lines("self.n += 1\nkept[:] = [x] if self.n % 2 == {i} else kept")},
+    "remainders": {"forward": lambda count: "self.n += 1\nif self.n" + " % 2" * count + " > 1:\n    y = x"},
+    "elements": {"forward": lines("self.n += 1\nseen = {}\nif self.n > seen[{i}]:\n    print({i})")},
+    "sets of words": {
+        "top": lambda count: f"words = [{', '.join(['3'] * count)}]\n" + lines("s{i} = set(words)")(count)
+    },
+    "uses of sets": {"top": lines("s = {'a', {i}}\nfor a in s:\n    break")},
+    "handlers": {
+        "forward": lambda count: (
+            "try:" + "\n    y = ext.f(x)" * count + lines("\nexcept E{i}:\n    y = torch.relu(x)")(count)
+        )
+    },
+    "raised errors": {
+        "top": lines("class E(Exception):\n    pass"),
+        "forward": lines("self.n += 1\nif self.n > {i}:\n    raise E"),
+    },
+    "weights through names": {
+        "top": lambda _: "def g(t):\n    return t.sum()",
+        "forward": lines("self.w = torch.nn.Linear(3, 3)\nc = self.w\nb = c\na = b\ny = g(a)"),
+    },
+    "parameters": {
+        "top": lambda count: f"def g({', '.join(f'a{i}' for i in range(count))}):\n    return a0",
+        "forward": lines("y = g(x)"),
+    },
+    "draws": {
+        "top": lambda count: (
+            "def test():\n    torch.manual_seed(0)\n"
+            + lines("    a{i} = a{j}")(count)
+            + f"\n    a{count} = torch.rand(3)\ntest()"
+        )
+    },
+    "classes with two ways up": {
+        "top": lines("class C{i}(C{j}, C{j}):\n    pass"),
+        "forward": lambda _: "y = C0()(x)",
+    },
+    "loggers": {
+        "top": lines("import logging\nlog = logging.getLogger('{i}')"),
+        "forward": lines("log.info('{i}')"),
+    },
+    "attributes of one variable": {"forward": lines("y = y + {i}\nself.a{i} = y")},
+    "variables through variables": {
+        "forward": lambda count: "a0 = self.z\n" + lines("a{j} = a{i}\nself.b{i} = a{i}")(count)
+    },
+    "attributes through attributes": {"forward": lines("self.a{i} = self.a{j}")},
+    "sums": {"forward": lambda count: "y = x" + " + ext.f(x)" * count},
+    "C++ written files": {
+        "cuda": lambda count: "int g() { return " + 'fopen("a", ' * count + "1" + ")" * count + "; }"
+    },
+    "C++ counted loops": {
+        "cuda": lambda count: (
+            "void g(at::Tensor x) { float* p = x.data_ptr<float>(); for (int i = 0; i < 2; ++i) {"
+            + lines("for (int i{i} = 0; i{i} < 3; ++i{i}) { p[0] += p[1]; }")(count)
+            + "} }"
+        )
+    },
+    "C++ loops over values": {
+        "cuda": lambda count: (
+            "void g(at::Tensor x) { float* p = x.data_ptr<float>(); "
+            + lines("for (auto& v : p) { v += 1; }")(count)
+            + "}"
+        )
+    },
+    "C++ functions of one name": {
+        "cuda": lines("void g(float* a) { a[0] = 1; }\nvoid h{i}(at::Tensor x) { g(x.data_ptr<float>()); }")
+    },
+    "C++ helpers for narrow inputs": {
+        "forward": lambda _: "if x.dtype == torch.half:\n    y = ext.d0(x)",
+        "cuda": lambda count: "\n".join(f"__device__ void d{i}() {{ d{i + 1}(); }}" for i in range(count, -1, -1)),
+    },
     "C++ elses": {"cuda": lambda count: "int g() { " + "if (time(0) > 1) a = 1; else " * count + "a = 2; }"},
     "C++ kernels": {"cuda": lines("__global__ void k{i}(float* a) { a[0] = 1; }")},
     "C++ parentheses": {"cuda": lambda count: "int g() { return " + "(" * count + "1" + ")" * count + "; }"},

@@ -102,3 +102,7 @@ def test_what_is_not(instruction: str) -> None:
 )
 def test_what_is_not_for_its_operands(assembly: str) -> None:
     assert cpp(assembly) is None
+
+
+def test_long_assembly_is_read_once() -> None:
+    assert cpp('asm("mov.u32 ' + "," * 200_000 + '");') is None

@@ -81,6 +81,13 @@ def test_reasoning_that_never_ends_is_read_in_time():
 
 
 @pytest.mark.parametrize(
+    "text", ["~" * 200_000 + "`", "~~~" + " " * 200_000 + "`", "~~~" + "a" * 200_000 + "`", "a ```" + " " * 200_000]
+)
+def test_what_only_begins_like_a_block_is_read_once(text):
+    assert extract_code(text).code is None
+
+
+@pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("", "empty"),

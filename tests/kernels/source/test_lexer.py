@@ -243,3 +243,8 @@ def test_partners_are_mutual_of_a_kind_and_never_cross(source):
             open_ones.append(i + token.reach)
         elif token.reach < 0:
             assert open_ones.pop() == i
+
+
+def test_a_string_over_many_spliced_lines_that_never_ends_is_read_once():
+    source = '"' + "\\\n" * 10_000
+    assert texts(source) == [source]

@@ -20,7 +20,7 @@ from dice.kernels.checks.sniffing import sniffing
 from dice.kernels.checks.weights import is_weight, passed_values
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
-from dice.python_scope import Function, bindings_of
+from dice.python_scope import bindings_of
 
 _MAKERS = ("torch.empty", "torch.empty_like", "torch.empty_strided")
 _LIKE = (
@@ -86,10 +86,7 @@ def _about_inputs(source: PythonSource) -> Set[ast.AST]:
         return isinstance(mention, ast.Name) and not _is_shape(source, mention)
 
     def is_sought(name: ast.Name) -> bool:
-        place = (
-            next((node for node in source.ancestors(name) if isinstance(node, Function | ast.Lambda)), None),
-            name.id,
-        )
+        place = (source.function_around(name), name.id)
         if place not in harmless:
             harmless[place] = is_weight(source, name) or _only_gets_shapes(source, name)
         return not harmless[place]
@@ -154,7 +151,7 @@ def _asks_for_the_same(
     of_kept = [side for side in sides if kept.is_kept(side) or kept.holds_input(_identified(source, side))]
     if how == "exceeds":
         of_kept = [side for side in of_kept if not fingerprints.isdisjoint(kept.values(side))]
-    others = [side for side in sides if side not in of_kept]
+    others = {*sides} - {*of_kept}
     return bool(of_kept) and any(side in fingerprints or (how == "is" and kept.is_input(side)) for side in others)
 
 

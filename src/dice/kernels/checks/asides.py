@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import functools
 from collections.abc import Set
 from dataclasses import dataclass
 
@@ -25,6 +24,7 @@ from dice.kernels.checks.messages import (
     means_one_thing,
 )
 from dice.kernels.checks.named import says_all_names
+from dice.kernels.checks.once import once
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.told import is_called_by_others, is_told
@@ -74,7 +74,7 @@ def is_aside(source: PythonSource, node: ast.AST) -> bool:
     return isinstance(around, ast.FunctionDef) and _is_aside(source, around)
 
 
-@functools.lru_cache(maxsize=64)
+@once
 def _is_aside(source: PythonSource, function: ast.FunctionDef) -> bool:
     return (
         not is_listened_to(source)  # nor swallows errors: one may be a choice, too
@@ -101,7 +101,7 @@ def _gives_nothing(source: PythonSource, function: ast.FunctionDef) -> bool:
 
 
 def _around(source: PythonSource, node: ast.AST) -> ast.AST | None:
-    return next((above for above in source.ancestors(node) if isinstance(above, Function | ast.Lambda)), None)
+    return source.function_around(node)
 
 
 @dataclass(frozen=True)

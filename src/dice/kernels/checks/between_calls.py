@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 from dice.kernels.checks.callees import Called, Place, callees_of, given, takers
 from dice.kernels.checks.choices import work_of
@@ -59,18 +59,28 @@ class BetweenCalls:
         self._attributes: dict[ast.AST, dict[str, set[Thing]]] = {}
         self._iterators: dict[Thing, bool] = {}
         self._other_names: dict[Thing, set[Thing]] = defaultdict(set)
+        self._ends: dict[ast.Name, ast.expr] = {}
+        self._known: dict[ast.AST, Set[Thing]] = {}
+        """What `things` says, as long as no other names are found."""
         for _ in range(_HANDED):
             self._hand_on()
+        self._reads: dict[ast.AST | str, set[Thing]] = {}
+        self._directly: dict[ast.AST, tuple[Set[Thing], Set[ast.AST | str]]] = {}
         self._after: dict[Thing, set[Thing]] = defaultdict(set)
         """Thing -> those from which forward makes it."""
         self.stepped: set[Thing] = set()
         """Things that forward changes by what they were."""
         for node in source.in_forward:
             self._note(node)
-        self.stepped |= {thing for thing in self._after if self._is_made_of_itself(thing)}
+        self.stepped |= made_of_themselves(self._after)
 
     def things(self, node: ast.AST) -> Set[Thing]:
         """The things that outlive a call for which an expression may stand."""
+        if node not in self._known:
+            self._known[node] = self._things(node)
+        return self._known[node]
+
+    def _things(self, node: ast.AST) -> Set[Thing]:
         match node:
             case ast.Name():
                 return self._named(node)
@@ -110,10 +120,28 @@ class BetweenCalls:
         owner = self._scopes.owner(node.id, self._scopes.scope_of[node])
         if owner is None or node.id in self._source.aliases:
             return frozenset()
+        if (end := self._end(node)) is not node:
+            return self.things(end)
         thing = (owner, node.id)
-        if not self._is_kept(owner, node.id) and (value := self._local_values.at(node)) is not None:
-            return self.things(value)
         return self._other_names.get(thing, frozenset()) | ({thing} if self._is_kept(owner, node.id) else set[Thing]())
+
+    def _end(self, name: ast.Name) -> ast.expr:
+        """What stands behind a variable that does not outlive a call, through other ones; itself where that is not sure."""
+        path: list[ast.Name] = []
+        end: ast.expr = name
+        while isinstance(end, ast.Name) and end not in self._ends:
+            path.append(end)
+            value = self._local_values.at(end) if self._is_passing(end) else None
+            if value is None:
+                break
+            end = value
+        end = self._ends.get(end, end) if isinstance(end, ast.Name) else end
+        self._ends.update(dict.fromkeys(path, end))
+        return end
+
+    def _is_passing(self, name: ast.Name) -> bool:
+        owner = self._scopes.owner(name.id, self._scopes.scope_of[name])
+        return owner is not None and name.id not in self._source.aliases and not self._is_kept(owner, name.id)
 
     def _is_kept(self, owner: Scope, name: str) -> bool:
         """Whether a variable outlives a call."""
@@ -154,7 +182,7 @@ class BetweenCalls:
                 if found.value is not None and not found.attribute and not self._bound(node, found.name, False):
                     owner = self._scopes.owner(found.name, self._scopes.scope_of[node])
                     if owner is not None and (things := self.things(found.value)):
-                        self._other_names[owner, found.name] |= things
+                        self._add_name((owner, found.name), things)
             if isinstance(node, ast.Call):
                 places = handed.setdefault(callees_of(self._source).of(node), {})
                 for argument, place in given(node):
@@ -163,7 +191,12 @@ class BetweenCalls:
             for function in callees_of(self._source).functions(called):
                 for place, things in places.items():
                     for name in takers(function, place):
-                        self._other_names[function, name] |= things
+                        self._add_name((function, name), things)
+
+    def _add_name(self, name: Thing, things: Set[Thing]) -> None:
+        if not things <= self._other_names[name]:
+            self._other_names[name] |= things
+            self._known.clear()
 
     def _bound(self, node: ast.AST, name: str, attribute: bool) -> Set[Thing]:
         """The things that a statement binds under a name itself."""
@@ -281,27 +314,59 @@ class BetweenCalls:
     def _read(self, value: ast.AST) -> set[Thing]:
         """The things whose value goes into an expression as it is: not their kinds, and not what PyTorch and kernels make
         of them."""
+        things, behind = self._read_directly(value)
+        return {*things}.union(*map(self._read_behind, behind))
+
+    def _read_behind(self, begin: ast.AST | str) -> set[Thing]:
+        """The same of a value, or of all that a name is given."""
+        path: list[tuple[ast.AST, Set[Thing]]] = []
+        while isinstance(begin, ast.AST) and begin not in self._reads:
+            things, behind = self._read_directly(begin)
+            if len(behind) != 1:
+                break
+            path.append((begin, things))
+            (begin,) = behind
+        found = self._reads[begin] if begin in self._reads else self._read_all_behind(begin)
+        for each, things in reversed(path):
+            found = self._reads[each] = found if things <= found else found | things
+        return found
+
+    def _read_all_behind(self, begin: ast.AST | str) -> set[Thing]:
         found: set[Thing] = set()
-        followed: set[str] = set()
-        looked_up: set[ast.AST] = set()
+        seen, waiting = {begin}, [begin]
+        while waiting:
+            each = waiting.pop()
+            if each in self._reads:
+                found |= self._reads[each]
+                continue
+            for root in self._source.values(each) if isinstance(each, str) else [each]:
+                things, behind = self._read_directly(root)
+                found |= things
+                waiting += behind - seen
+                seen |= behind
+        self._reads[begin] = found
+        return found
+
+    def _read_directly(self, value: ast.AST) -> tuple[Set[Thing], Set[ast.AST | str]]:
+        """The same without what stands behind local variables; and that: values, and names that have several."""
+        if value in self._directly:
+            return self._directly[value]
+        found: set[Thing] = set()
+        behind: set[ast.AST | str] = set()
         pending = [value]
         while pending:
             node = pending.pop()
             if isinstance(node, ast.Name) and self._is_local(node):
                 only = self._local_values.at(node)
-                if only is not None:
-                    pending += [only] if only not in looked_up else []
-                    looked_up.add(only)
-                elif node.id not in followed:
-                    followed.add(node.id)
-                    pending += self._source.values(node.id)
-            found |= self.things(node) if isinstance(node, ast.Name | ast.Attribute | ast.Call) else set()
+                behind.add(node.id if only is None else only)
+            worked_on = isinstance(node, ast.Call) and self._is_worked_on(node)
+            if isinstance(node, ast.Name | ast.Attribute | ast.Call) and not worked_on:
+                found |= self.things(node)
             match node:
                 case ast.Compare(ops=[ast.Is() | ast.IsNot()]) | ast.Attribute():
                     continue
                 case ast.Call(func=function):
-                    if self._is_worked_on(node):
-                        found -= self.things(node)
+                    if worked_on:
                         continue
                     pending += [function.value] if isinstance(function, ast.Attribute) else []
                     pending += [*node.args, *(item.value for item in node.keywords)]
@@ -311,7 +376,8 @@ class BetweenCalls:
                     pending += [each for each in values if not self.things(each)]
                 case _:
                     pending += ast.iter_child_nodes(node)
-        return found
+        self._directly[value] = found, behind
+        return found, behind
 
     def _is_local(self, node: ast.Name) -> bool:
         """Whether a name is a variable of what runs in forward, and no other name for a thing."""
@@ -323,18 +389,6 @@ class BetweenCalls:
         if (self._source.dotted(call.func) or "").startswith("torch.") or (name in SHAPE_ONLY | SAME):
             return True
         return any(self._work.of([call])) or builds(self._source, call)
-
-    def _is_made_of_itself(self, thing: Thing) -> bool:
-        seen: set[Thing] = set()
-        waiting = [*self._after[thing]]
-        while waiting:
-            other = waiting.pop()
-            if other == thing:
-                return True
-            if other not in seen:
-                seen.add(other)
-                waiting += self._after.get(other, ())
-        return False
 
     def _is_iterator(self, thing: Thing) -> bool:
         """Whether a thing is ever given an iterator, or what reads one on."""
@@ -368,6 +422,43 @@ class BetweenCalls:
     def _is_of_kept(self, test: ast.expr) -> bool:
         names = [part for part in ast.walk(test) if isinstance(part, ast.Name)]
         return all(part.id in ("self", "cls") or self.things(part) for part in names)
+
+
+def made_of_themselves(after: Mapping[Thing, Set[Thing]]) -> set[Thing]:
+    """The things from which a way leads back to them. After S. R. Kosaraju: what leads to the last one of a walk, and was not
+    found from a later one, is in a ring with it."""
+    before: dict[Thing, list[Thing]] = {}
+    for thing, others in after.items():
+        for other in others:
+            before.setdefault(other, []).append(thing)
+    ring_of: dict[Thing, Thing] = {}
+    for last in reversed(_finished(after)):
+        waiting = [last] if last not in ring_of else []
+        while waiting:
+            thing = waiting.pop()
+            if thing not in ring_of:
+                ring_of[thing] = last
+                waiting += before.get(thing, ())
+    return {thing for thing, others in after.items() if any(ring_of[thing] == ring_of[other] for other in others)}
+
+
+def _finished(after: Mapping[Thing, Set[Thing]]) -> list[Thing]:
+    """All things, each behind those that are reached from it for the first time."""
+    found: list[Thing] = []
+    seen: set[Thing] = set()
+    for begin in after:
+        waiting = [(begin, iter(after.get(begin, ())))] if begin not in seen else []
+        seen.add(begin)
+        while waiting:
+            thing, others = waiting[-1]
+            other = next((each for each in others if each not in seen), None)
+            if other is None:
+                found.append(thing)
+                waiting.pop()
+            else:
+                seen.add(other)
+                waiting.append((other, iter(after.get(other, ()))))
+    return found
 
 
 def _is_a_number(value: ast.expr, least: int = 1) -> bool:

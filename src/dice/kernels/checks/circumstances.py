@@ -24,9 +24,10 @@ from dice.kernels.checks.lookups import lookups
 from dice.kernels.checks.made_from import made_from, returned
 from dice.kernels.checks.messages import says_only
 from dice.kernels.checks.numbers_read import numbers_read
+from dice.kernels.checks.once import once
 from dice.kernels.checks.per_process import per_process
 from dice.kernels.checks.python_names import identifier_of
-from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.python_source import PythonSource, Try
 from dice.kernels.checks.reports import only_reports
 from dice.kernels.checks.result_checks import only_checks_results
 from dice.kernels.checks.sensitive import STDLIB
@@ -301,11 +302,14 @@ def _falls(source: PythonSource, handler: ast.ExceptHandler) -> bool:
     above = next((node for node in source.ancestors(handler) if isinstance(node, Function)), None)
     if above is None or not isinstance(attempt, ast.Try | ast.TryStar):
         return False
-    return any(
-        isinstance(node, ast.Call) and identifier_of(node.func) == above.name
-        for part in attempt.body
-        for node in ast.walk(part)
-    )
+    return above.name in _called_in(source, attempt)
+
+
+@once
+def _called_in(_: PythonSource, attempt: Try) -> set[str | None]:
+    """Names of what the body of a `try` calls."""
+    inside = (node for part in attempt.body for node in ast.walk(part))
+    return {identifier_of(node.func) for node in inside if isinstance(node, ast.Call)}
 
 
 def _count(source: PythonSource) -> Tells:

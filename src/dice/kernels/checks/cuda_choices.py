@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from dice.kernels.checks.choices import Work, is_between_both
-from dice.kernels.checks.cuda_circumstances import Tells, branches, condition, told
+from dice.kernels.checks.cuda_circumstances import branches, condition, told
 from dice.kernels.checks.cuda_numbers_read import OWNERS, copied, pointers_of, reads
 from dice.kernels.checks.workload import is_work
 from dice.kernels.source.cuda_source import CudaSource
@@ -25,6 +25,8 @@ _ROUNDS = 6
 """Calls by which a launch is followed."""
 _MOST = 100
 """Choices of a function that are looked at."""
+_NESTING = 20
+"""All conditions of a function together have at most so many times its tokens: those in others' conditions count again."""
 
 
 def choices_by_content(source: CudaSource) -> Iterator[Token]:
@@ -39,7 +41,7 @@ def choices_by_content(source: CudaSource) -> Iterator[Token]:
         tells = functools.partial(reads, pointers=pointers[name])
         names = told(body, reading | copied(body), tells)
         ends = [index for index, token in enumerate(body) if token.text == ";"]
-        asking = (index for index in range(len(body)) if _condition(body, index, names, tells))
+        asking = (index for index, asked in _asked(body) if tells(asked, names))
         for index in islice(asking, _MOST):
             if is_between_both({_work(way, known) for way in _ways(body, index, ends)}):
                 yield body[index]
@@ -75,17 +77,29 @@ def _work(tokens: Sequence[Token], known: Mapping[str, Work]) -> Work:
     return Work(launches, computes)
 
 
-def _condition(body: list[Token], index: int, names: set[str], tells: Tells) -> bool:
-    """Whether a choice stands at `index` that is made by values of a tensor."""
+def _asked(body: list[Token]) -> Iterator[tuple[int, list[Token]]]:
+    """The choices of a function, each with the tokens that it asks; as far as they are not nested too deep."""
+    left = _NESTING * len(body)
+    for index in range(len(body)):
+        asked = _condition(body, index)
+        if asked is not None:
+            left -= asked[1] - asked[0]
+            if left < 0:
+                return
+            yield index, body[asked[0] : asked[1]]
+
+
+def _condition(body: list[Token], index: int) -> tuple[int, int] | None:
+    """Where the condition of the choice at `index` begins and ends; None where no choice stands there."""
     if body[index].text == "?":
         begin = index
         while begin and index - begin < _FAR and body[begin - 1].text not in _BEFORE:
             begin -= 1
-        return tells(body[begin:index], names)
+        return begin, index
     asked = condition(body, index)
     if [item.text for item in body[index : index + 2]] == ["switch", "("]:
         asked = index + 1, partner(body, index + 1) or index + 1
-    return asked is not None and tells(body[asked[0] + 1 : asked[1]], names)
+    return None if asked is None else (asked[0] + 1, asked[1])
 
 
 def _ways(body: list[Token], index: int, ends: list[int]) -> Iterator[list[Token]]:

@@ -50,7 +50,9 @@ def has_device_lambda(source: CudaSource) -> bool:
     )
 
 
-_FUNCTOR_LAUNCHERS = re.compile(r"\w*gpu_(?:\w+_)?kernel\w*|CUDA_tensor_apply\d|multi_tensor_apply\w*")
+_FUNCTOR_LAUNCHERS = re.compile(
+    r"(?>\w*?gpu_)\w+?_kernel\w*|\w*gpu_kernel\w*|CUDA_tensor_apply\d|multi_tensor_apply\w*"
+)
 """Templates of PyTorch's headers that launch what they are given (ATen/native/cuda/Loops.cuh and its neighbours)."""
 
 
@@ -119,15 +121,16 @@ def callable_names(units: Iterable[CudaSource]) -> set[str] | None:
     words or by an escape."""
     names: set[str] = set()
     for unit in units:
-        strings = ""
+        pieces: list[str] = []  # strings that stand side by side are one
         for token in unit.tokens:
             if token.kind == "directive":
                 names |= set(re.findall(r"\w+", token.text))
                 if "##" in token.text or "%:%:" in token.text:
                     return None
-            strings = strings + token.text[1:-1] if token.kind == "string" else f"{strings} "
+            pieces.append(token.text[1:-1] if token.kind == "string" else " ")
             names.add(token.text)
         if names & {"asm", "__asm", "__asm__"}:
+            strings = "".join(pieces)
             if re.search(r"\\[xuU0-7]", strings):
                 return None
             names |= set(re.findall(r"\w+", strings))

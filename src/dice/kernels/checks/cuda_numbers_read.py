@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence, Set
 
 from dice.kernels.source.cuda_source import CudaSource
@@ -27,6 +28,8 @@ _FAR = 60
 """Tokens of an expression that are looked at."""
 _ROUNDS = 6
 """Calls by which a reading is followed."""
+_NESTING = 20
+"""All lambdas that are bound have at most so many times the source's tokens: those in others count again."""
 
 
 def readers(source: CudaSource) -> set[str]:
@@ -90,11 +93,13 @@ def pointers_of(body: Sequence[Token], function: Function | None = None) -> set[
 def copied(body: Sequence[Token]) -> set[str]:
     """Variables that a copy from the device fills: `cudaMemcpy(&first, x.data_ptr(), 4, cudaMemcpyDeviceToHost)`."""
     texts = [token.text for token in body]
+    commas = [index for index, text in enumerate(texts) if text == ","]
     found: set[str] = set()
     for index, text in enumerate(texts):
         if text in ("cudaMemcpy", "cudaMemcpyAsync") and "cudaMemcpyDeviceToHost" in texts[index : index + _FAR]:
             begin = index + 2
-            end = texts.index(",", begin) if "," in texts[begin:] else begin
+            place = bisect_left(commas, begin)
+            end = commas[place] if place < len(commas) else begin
             found.update(token.text for token in body[begin:end][:2] if token.kind == "identifier")
     return found
 
@@ -112,14 +117,19 @@ def _bound(source: CudaSource, found: Set[str]) -> Iterator[str]:
     """Names that Python has for readers: `m.def("odd", &is_odd)`, also of lambdas that read themselves."""
     tokens = source.tokens
     lambdas: Mapping[int, Function] = {each.first: each for each in source.functions if not each.name}
+    named = [index for index, token in enumerate(tokens) if token.text in found]
+    left = _NESTING * len(tokens)
     for index, token in enumerate(tokens[:-3]):
         if token.text not in ("def", "impl") or tokens[index + 1].text != "(" or tokens[index + 2].kind != "string":
             continue
         name = tokens[index + 2].text.strip('"').partition("(")[0]
         own = lambdas.get(index + 4)
+        left -= own.last - own.brace if own is not None else 0
+        if left < 0:
+            return
         end = partner(tokens, index + 1) or index
         if (own is not None and _returns_numbers(own) and _body_reads(source, own, found)) or (
-            own is None and any(item.text in found for item in tokens[index + 3 : end])
+            own is None and bisect_left(named, index + 3) < bisect_left(named, end)
         ):
             yield name
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Set
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from dice.kernels.checks.cuda_circumstances import cuda_circumstances
@@ -14,12 +15,12 @@ from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.host_loops import host_loops
 from dice.kernels.checks.precision import native_has_run
 from dice.kernels.checks.seen import Seen
-from dice.kernels.checks.sensitive import C_FUNCTIONS, EVALUATION_VARIABLES
+from dice.kernels.checks.sensitive import C_FUNCTIONS, EVALUATION_VARIABLES, proc_finding
 from dice.kernels.checks.streams import unjoined_streams
 from dice.kernels.checks.workload import is_work
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.cuda_source import CudaSource
-from dice.kernels.source.lexer import WORD, Token, at_commas, partner, words
+from dice.kernels.source.lexer import WORD, Token, partner, shallow, words
 
 _CALLS: dict[str, str] = {
     name: kind
@@ -175,12 +176,13 @@ def _all(source: CudaSource, problem_is_narrow: bool, spared: Set[str]) -> Itera
 @dataclass(frozen=True)
 class _Own:
     """What the source defines itself: functions and variables that hold one, places of functions' names, libraries, and
-    other names of namespaces."""
+    other names of namespaces; and places of literals that may be modes in which a file is written."""
 
     names: frozenset[str]
     heads: frozenset[int]
     libraries: frozenset[str]
     aliases: dict[str, str]
+    modes: Sequence[int]
 
 
 def _own(source: CudaSource) -> _Own:
@@ -192,8 +194,10 @@ def _own(source: CudaSource) -> _Own:
         if tokens[index].text == function.name and tokens[index + 1].text == "("
     }
     names = {tokens[index].text for index in heads}
-    libraries, aliases = set(), dict[str, str]()
+    libraries, aliases, modes = set(), dict[str, str](), list[int]()
     for index, token in enumerate(tokens):
+        if token.kind == "string" and _is_to_write(_literal(token)):
+            modes.append(index)
         after = [item.text for item in tokens[index + 1 : index + 3]]
         if after == ["=", "["]:
             names.add(token.text)
@@ -201,7 +205,7 @@ def _own(source: CudaSource) -> _Own:
             libraries.add(after[1])
         elif before(tokens, index) == "namespace" and after[:1] == ["="]:
             aliases[token.text] = after[-1]
-    return _Own(frozenset(names), frozenset(heads), frozenset(libraries), aliases)
+    return _Own(frozenset(names), frozenset(heads), frozenset(libraries), aliases, modes)
 
 
 def _called(tokens: list[Token], index: int) -> bool:
@@ -256,7 +260,9 @@ def _identifier(tokens: list[Token], index: int, own: _Own) -> Iterator[tuple[st
         yield "l2_persistence", token, ""
     elif token.text in ("write", "send") and _is_c_function(tokens, index) and token.text not in own.names:
         yield "result_forging", token, ""
-    elif token.text in ("ofstream", "shm_open") or (token.text in ("fopen", "freopen") and _writes(tokens, index)):
+    elif token.text in ("ofstream", "shm_open") or (
+        token.text in ("fopen", "freopen") and _writes(tokens, index, own.modes)
+    ):
         yield "file_written", token, ""
 
 
@@ -266,12 +272,19 @@ def _declares(tokens: list[Token], index: int) -> bool:
     return len(after) == 2 and after[0].kind == "identifier" and after[1].text in ("(", "{")
 
 
-def _writes(tokens: list[Token], index: int) -> bool:
+def _writes(tokens: list[Token], index: int, modes: Sequence[int]) -> bool:
     """Whether a call of fopen(path, mode) or freopen(path, mode, stream) asks to write; the mode is a literal."""
     closing = partner(tokens, index + 1) if _called(tokens, index) else None
-    arguments = at_commas(tokens[index + 2 : closing]) if closing is not None else []
-    modes = [_literal(item) for item in (arguments[1] if len(arguments) > 1 else ()) if item.kind == "string"]
-    return any(mode[:1] in ("w", "a") or "+" in mode for mode in modes)
+    if closing is None:
+        return False
+    commas = (place for place in shallow(tokens, index + 2, closing) if tokens[place].text == ",")
+    begin = next(commas, closing)
+    mode = bisect_left(modes, begin)
+    return mode < len(modes) and modes[mode] < next(commas, closing)
+
+
+def _is_to_write(mode: str) -> bool:
+    return mode[:1] in ("w", "a") or "+" in mode
 
 
 def _literal(token: Token) -> str:
@@ -283,9 +296,9 @@ def _literal(token: Token) -> str:
 def _string(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, str]]:
     """String literals that give access to a process or its memory, wherever they are passed."""
     text = _literal(tokens[index])
-    if text.startswith("/proc/"):
-        sniffs = text.endswith(("cmdline", "environ", "comm", "status"))
-        yield ("environment_sniffing" if sniffs else "memory_tampering"), tokens[index], ""
+    kind = proc_finding(text)
+    if kind is not None:
+        yield kind, tokens[index], ""
     elif text.startswith("/dev/shm"):
         yield "file_written", tokens[index], ""
 

@@ -15,6 +15,8 @@ _COMPARISONS = words("< > <= >= == != %")
 _EXPRESSION_ENDS = words("; { } && || ? ,")
 _FAR = 200
 """Tokens: no expression is read further."""
+_LONG = 2000
+"""Tokens: a longer branch does more than upload."""
 _UPLOADS = _POINTERS | words(
     "cudaMemcpyToSymbol cudaMemcpyToSymbolAsync cudaGetErrorString printf fprintf if sizeof TORCH_CHECK C10_CUDA_CHECK "
     "AT_CUDA_CHECK CUDA_CHECK numel nbytes size getCurrentCUDAStream"
@@ -57,13 +59,11 @@ def _only_uploads(tokens: list[Token], place: int, addresses: set[str]) -> bool:
     if closing is None or closing < place or closing + 1 >= len(tokens) or tokens[closing + 1].text != "{":
         return False
     end = partner(tokens, closing + 1)
+    if end is None or end > closing + _LONG:
+        return False
     body = tokens[closing + 2 : end]
     texts = {token.text for token in body}
-    if (
-        end is None
-        or texts & {"<<<", "return", "goto", "do"}
-        or [t.text for t in tokens[end + 1 : end + 2]] == ["else"]
-    ):
+    if texts & {"<<<", "return", "goto", "do"} or [t.text for t in tokens[end + 1 : end + 2]] == ["else"]:
         return False
     opened = [index for index, token in enumerate(body) if token.text == "(" and before(body, index).isidentifier()]
     called = {before(body, index) for index in opened}
@@ -175,7 +175,10 @@ def _only_says(tokens: list[Token], index: int, counters: set[str]) -> bool:
     if tokens[index].text != "if" or closing is None or closing > index + _FAR:
         return False
     condition = tokens[index + 2 : closing]
-    counts = all(token.kind == "number" or token.text in counters | _COMPARISONS | {"++"} for token in condition)
+    counts = all(
+        token.kind == "number" or token.text in counters or token.text in _COMPARISONS or token.text == "++"
+        for token in condition
+    )
     return counts and is_message(tokens, closing + 1, counters)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from dice.kernels.checks.once import once
 from dice.kernels.checks.python_names import identifiers
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import words
@@ -23,7 +24,10 @@ def _is_an_error(source: PythonSource, statement: ast.stmt) -> bool:
     if not isinstance(statement, ast.Raise):
         return False
     named = identifiers(ast.walk(statement))
-    classes = [item for name in named for item in source.definitions(name) if isinstance(item, ast.ClassDef)]
-    return _ANSWERS.isdisjoint(named) and all(
-        _ANSWERS.isdisjoint(identifiers(ast.walk(base))) for each in classes for base in each.bases
-    )
+    return _ANSWERS.isdisjoint(named) and not any(_is_made_of_answers(source, name) for name in named)
+
+
+@once
+def _is_made_of_answers(source: PythonSource, name: str) -> bool:
+    classes = [item for item in source.definitions(name) if isinstance(item, ast.ClassDef)]
+    return not all(_ANSWERS.isdisjoint(identifiers(ast.walk(base))) for each in classes for base in each.bases)

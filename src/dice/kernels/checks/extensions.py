@@ -28,16 +28,19 @@ def extension_names(source: PythonSource) -> set[str]:
         for name in identifiers(ast.walk(node.value)):
             by_name.setdefault(name, []).append(place)
     waiting = [(0, place) for place in range(len(assignments))]  # in rounds, in each as the file has them
+    queued = {*waiting}
     while waiting:
         turn, place = heapq.heappop(waiting)
+        queued.remove((turn, place))
         node = assignments[place]
         targets = {name for target in node.targets for name in identifiers(ast.walk(target))} - {"self", "cls"}
         if targets <= found or not _stands_for(source, node.value, found, makers):
             continue
         changed = {other for name in targets - found for other in by_name.get(name, ())}
         found |= targets
-        for other in changed:
-            heapq.heappush(waiting, (turn + (other <= place), other))
+        for other in {(turn + (other <= place), other) for other in changed} - queued:
+            queued.add(other)
+            heapq.heappush(waiting, other)
     return found
 
 

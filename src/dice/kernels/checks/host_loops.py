@@ -8,9 +8,10 @@ addresses on (`&p[i]`, `cudaMemcpyToSymbol(constants, p, bytes)`).
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence, Set
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from dice.kernels.checks.trip_counts import constants, loop_spans, rounds
 from dice.kernels.source.cuda_source import CudaSource
@@ -59,6 +60,9 @@ def given_values(source: CudaSource, hosts: Sequence[Function]) -> dict[int, set
         named[function.name].append(function)
     calls = {each.brace: [*_calls(source.tokens[each.first : each.last + 1], named)] for each in hosts}
     given: dict[int, set[str]] = {each.brace: set() for each in hosts}
+    taken: defaultdict[str, set[int]] = defaultdict(set)
+    """Places at which functions of a name get such values, and the most arguments with which they do."""
+    longest = Counter[str]()
     looks = Counter[int]()
     waiting = [*reversed(hosts)]
     while waiting:
@@ -67,10 +71,17 @@ def given_values(source: CudaSource, hosts: Sequence[Function]) -> dict[int, set
         if not calls[caller.brace] or looks[caller.brace] > _LOOKS:
             continue
         values = _POINTERS | _values_of(source.body(caller), set(), given[caller.brace])
+        more: set[str] = set()
         for name, arguments in calls[caller.brace]:
             places = {place for place, argument in enumerate(arguments) if argument & values}
-            for called in named[name] if places else ():
-                whole = len(arguments) > len(called.parameters)
+            if places and not (places <= taken[name] and len(arguments) <= longest[name]):
+                taken[name] |= places
+                longest[name] = max(longest[name], len(arguments))
+                more.add(name)
+        for name in sorted(more):
+            places = taken[name]
+            for called in named[name]:
+                whole = longest[name] > len(called.parameters)
                 fresh = {
                     parameter.name
                     for place, parameter in enumerate(called.parameters)
@@ -218,6 +229,7 @@ def _called_in_loops(body: list[Token]) -> set[str]:
 def _reads(body: list[Token], values: set[str], known: Mapping[str, int] | None) -> Iterator[Token]:
     """known: constants of the source, by which a loop of at most `_FEW` rounds is known; None where the function itself
     runs in a loop."""
+    opened = _opened(body)
     for start, end in loop_spans(body):
         times = rounds(body[start:end], known) if known is not None else None
         if times is not None and times <= _FEW:
@@ -225,24 +237,46 @@ def _reads(body: list[Token], values: set[str], known: Mapping[str, int] | None)
         for index in range(max(start, 1), end):
             if body[index].text in values and body[index - 1].text not in ("&", ".", "->") and _is_read(body, index):
                 yield body[index]
-        yield from _goes_through(body, start, end, values, known)
+        yield from _goes_through(body, start, end, values, known, opened)
+    sought = [*_sought(body, values)]
     for index, token in enumerate(body[:-1]):
         if token.text in _ALGORITHMS and body[index - 1].text == "::" and body[index - 2].text == "std":
             closing = partner(body, index + 1) if body[index + 1].text == "(" else None
-            given = body[index : min(closing or index, index + _FAR)]
-            if any(item.text in values or _is_data(given[place : place + 6]) for place, item in enumerate(given)):
+            first, end = bisect_left(sought, (index, 0)), min(closing or index, index + _FAR)
+            if any(sure < end for _, sure in sought[first : first + 6]):  # none is surer than six tokens later
                 yield token
 
 
+def _sought(body: list[Token], values: set[str]) -> Iterator[tuple[int, int]]:
+    """Where such values are named, each with the place by which that is clear."""
+    for index, token in enumerate(body):
+        if token.text in values:
+            yield index, index
+        elif token.text in _POINTERS:
+            sure = (end for end in range(index + 3, index + 7) if _is_data(body[index:end]))
+            yield from ((index, end - 1) for end in islice(sure, 1))
+
+
+def _opened(body: list[Token]) -> dict[str, int]:
+    """Where each word first stands before a bracket with something in it."""
+    places = range(len(body) - 3, -1, -1)
+    return {body[index].text: index for index in places if body[index + 1].text in "([{"}
+
+
 def _goes_through(
-    body: list[Token], start: int, end: int, values: set[str], known: Mapping[str, int] | None
+    body: list[Token],
+    start: int,
+    end: int,
+    values: set[str],
+    known: Mapping[str, int] | None,
+    opened: Mapping[str, int],
 ) -> Iterator[Token]:
     """Where a loop `for (auto& v : values)` computes with `v`, and `values` is not known to be small."""
     texts = [token.text for token in body[start:end]]
     if ":" not in texts[:_HEAD] or not {*texts[texts.index(":") :][:2]} & values:
         return
     item, holder = texts[texts.index(":") - 1], texts[texts.index(":") + 1]
-    declared = next((i for i in range(len(body) - 2) if body[i].text == holder and body[i + 1].text in "([{"), None)
+    declared = opened.get(holder)
     size = body[declared + 2].text if declared is not None else ""
     if known is not None and (int(size[:9]) if size.isdecimal() else known.get(size, _FEW + 1)) <= _FEW:
         return

@@ -14,6 +14,7 @@ from dice.kernels.checks.between_calls import BetweenCalls, Thing, between_calls
 from dice.kernels.checks.choices import Work, choices, is_between_both, work_of
 from dice.kernels.checks.extensions import builds
 from dice.kernels.checks.made_from import made_from
+from dice.kernels.checks.once import once
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 from dice.python_scope import Function
@@ -48,36 +49,50 @@ def _held(source: PythonSource, differing: BetweenCalls, thing: Thing) -> set[Wo
     return {work for value in values for work in _works(source, value)}
 
 
-def _works(source: PythonSource, value: ast.expr) -> Iterator[Work]:
+def _works(source: PythonSource, value: ast.expr, far: int = 0) -> set[Work]:
     """The work of each function in a container, of what a generator yields, or of one function."""
-    waiting: list[tuple[ast.AST, int]] = [(value, 0)]
-    seen: set[ast.AST] = {value}
+    waiting: list[tuple[ast.AST, int]] = [(value, far)]
+    found: set[Work] = set()
     while waiting:
         part, far = waiting.pop()
-        more: list[ast.AST] = []
         match part:
             case ast.Lambda(body=ast.IfExp(body=body, orelse=orelse)):
-                yield from (work_of(source).of([each]) for each in (body, orelse))
+                found.update(work_of(source).of([each]) for each in (body, orelse))
             case ast.Lambda():
-                yield work_of(source).of([part])
+                found.add(work_of(source).of([part]))
             case ast.Attribute(value=ast.Call() as made):  # cycle([...]).__next__
-                more = [made]
+                waiting.append((made, far + 1))
             case ast.Name() | ast.Attribute():
-                held = source.values(identifier_of(part) or "") if far < _FAR else []
-                more = [each for each in held if _is_container(each)]
-                if not more and any(work := work_of(source).of([part])):
-                    yield work
+                name = identifier_of(part) or ""
+                if far < _FAR and _containers(source, name):
+                    found |= _works_inside(source, name, far + 1)
+                elif any(work := work_of(source).of([part])):
+                    found.add(work)
             case ast.Call(func=function, args=arguments):
-                made = source.definitions(identifier_of(function) or "")
-                given = (each.value for item in made if isinstance(item, Function) for each in yields(item))
-                yield from (work_of(source).of([each]) for each in given if each is not None)
+                found |= _yielded(source, identifier_of(function) or "")
                 owner = [function.value] if isinstance(function, ast.Attribute) else []
-                more = [*arguments, *owner, *(item.value for item in part.keywords)]
+                waiting += [(each, far) for each in (*arguments, *owner, *(item.value for item in part.keywords))]
             case _:
-                more = [*ast.iter_child_nodes(part)]
-        fresh = [each for each in more if each not in seen]
-        seen.update(fresh)
-        waiting += [(each, far + isinstance(part, ast.Name | ast.Attribute)) for each in fresh]
+                waiting += [(each, far) for each in ast.iter_child_nodes(part)]
+    return found
+
+
+@once
+def _works_inside(source: PythonSource, name: str, far: int) -> set[Work]:
+    """The work of what is in the containers that a name stands for."""
+    return {work for value in _containers(source, name) for work in _works(source, value, far)}
+
+
+@once
+def _containers(source: PythonSource, name: str) -> list[ast.expr]:
+    return [each for each in source.values(name) if _is_container(each)]
+
+
+@once
+def _yielded(source: PythonSource, name: str) -> set[Work]:
+    """The work of what generators of a name yield."""
+    given = (each.value for item in source.definitions(name) if isinstance(item, Function) for each in yields(item))
+    return {work_of(source).of([each]) for each in given if each is not None}
 
 
 def _is_container(value: ast.expr) -> bool:
@@ -91,16 +106,21 @@ def _replaced(source: PythonSource, differing: BetweenCalls) -> Iterator[Thing]:
     for thing, value in differing.assigned():
         if not isinstance(value, ast.Name | ast.Attribute | ast.Lambda):
             continue
-        others = (each for each in source.values(thing[1]) if each is not value)
-        if is_between_both({*_works(source, value), *(work for each in others for work in _works(source, each))}):
+        if is_between_both({*_works(source, value), *_works_of(source, thing[1])}):
             yield thing
+
+
+@once
+def _works_of(source: PythonSource, name: str) -> set[Work]:
+    """The work of all that a name is ever given."""
+    return {work for value in source.values(name) for work in _works(source, value)}
 
 
 def _by_flags(source: PythonSource, differing: BetweenCalls) -> Iterator[ast.AST]:
     """Choices between kernels and PyTorch by what forward sets in any call: `if self.first`, `if self.last is None`."""
     flags: set[Thing] = set()
     left: set[Thing] = set()
-    for thing, _ in differing.assigned():
+    for thing in {thing for thing, _ in differing.assigned()}:
         values = [each for each in source.values(thing[1]) if not isinstance(each, ast.Name | ast.Attribute)]
         if any(isinstance(each, ast.Call) and builds(source, each) for each in values):
             continue

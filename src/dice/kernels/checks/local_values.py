@@ -27,6 +27,8 @@ class LocalValues:
         self._source, self._scopes = source, scopes_of(source)
         self._places: dict[ast.AST, _Place] = {}
         self._found: dict[ast.Name, ast.expr | None] = {}
+        self._behind: dict[ast.Name, ast.expr | None] = {}
+        self._asked: dict[ast.stmt, set[ast.AST]] = {}
         for node in source.nodes:
             for _, block in ast.iter_fields(node):
                 if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
@@ -38,6 +40,17 @@ class LocalValues:
             self._found[name] = self._look(name)
         return self._found[name]
 
+    def behind(self, name: ast.Name) -> ast.expr | None:
+        """What is no variable and stands behind one, through others; None where that is not sure."""
+        path: list[ast.Name] = []
+        value: ast.expr | None = name
+        while isinstance(value, ast.Name) and value not in self._behind:
+            path.append(value)
+            value = self.at(value)
+        found = self._behind[value] if isinstance(value, ast.Name) else value
+        self._behind.update(dict.fromkeys(path, found))
+        return found
+
     def _look(self, name: ast.Name) -> ast.expr | None:
         function = self._scopes.scope_of[name]
         if not isinstance(name.ctx, ast.Load) or not isinstance(function, Function):
@@ -46,18 +59,16 @@ class LocalValues:
         if len(bindings) > _MOST or any(not self._is_own(found, function) for found in bindings):
             return None  # a function inside gives it values, too
         held = [(found, self._around(found.node)) for found in bindings if not isinstance(found.node, ast.arg)]
-        statement = next((above for above in self._source.ancestors(name) if isinstance(above, ast.stmt)), None)
+        statement = self._source.statement_around(name)
         while isinstance(statement, ast.stmt) and statement is not function:
             block, place = self._places[statement]
             there = [(around[block], found) for found, around in held if block in around]
-            if any(at == place and not _comes_later(found, statement, self._source, name) for at, found in there):
+            if any(at == place and not self._comes_later(found, statement, name) for at, found in there):
                 return None
             if before := [at for at, _ in there if at < place]:
                 last = [found for at, found in there if at == max(before)]
                 return last[0].value if len(last) == 1 and self._is_whole(last[0], block) else None
-            statement = next(
-                (above for above in self._source.ancestors(statement) if isinstance(above, ast.stmt)), None
-            )
+            statement = self._source.statement_around(statement)
         return None
 
     def _is_own(self, found: Binding, function: Function) -> bool:
@@ -72,15 +83,15 @@ class LocalValues:
         plain = isinstance(found.node, ast.Assign | ast.AnnAssign) and found.whole and found.value is not None
         return plain and self._places[found.node][0] == block
 
-
-def _comes_later(found: Binding, statement: ast.stmt, source: PythonSource, name: ast.Name) -> bool:
-    """Whether a binding inside the statement that reads a name, or in one around, cannot be what is read."""
-    if found.node is statement:  # n = n + 1: what is on the right comes first
-        return isinstance(statement, ast.Assign) and statement.value in (name, *source.ancestors(name))
-    if not isinstance(statement, _IN_TURN):
-        return False
-    asked = {part for each in _asked(statement) for part in ast.walk(each)}
-    return found.node not in asked
+    def _comes_later(self, found: Binding, statement: ast.stmt, name: ast.Name) -> bool:
+        """Whether a binding inside the statement that reads a name, or in one around, cannot be what is read."""
+        if found.node is statement:  # n = n + 1: what is on the right comes first
+            return isinstance(statement, ast.Assign) and statement.value in (name, *self._source.ancestors(name))
+        if not isinstance(statement, _IN_TURN):
+            return False
+        if statement not in self._asked:
+            self._asked[statement] = {part for each in _asked(statement) for part in ast.walk(each)}
+        return found.node not in self._asked[statement]
 
 
 def _asked(statement: ast.If | ast.With) -> list[ast.AST]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from dice.kernels.checks.numbers_read import scopes_of
+from dice.kernels.checks.once import once
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.told import is_called_by_others
@@ -21,6 +22,7 @@ HANDLERS = ("logging.NullHandler", "logging.StreamHandler")
 _CLASS_NAMES = ("type(self).__name__", "self.__class__.__name__")
 
 
+@once
 def is_logger(source: PythonSource, name: str) -> bool:
     """Whether a name only ever stands for what `logging.getLogger` gives."""
     made = source.values(name)
@@ -39,16 +41,26 @@ def _makes_a_logger(source: PythonSource, value: ast.expr) -> bool:
         return _is_a_logger(source, value.func.value)
     if source.dotted(value.func) == "logging.LoggerAdapter":
         return bool(value.args) and _is_a_logger(source, value.args[0]) and _is_an_adapter(source, value)
-    makers = source.definitions(identifier_of(value.func) or "")
-    if makers and isinstance(value.func, ast.Name):
-        given = [node for maker in makers for node in ast.walk(maker) if isinstance(node, ast.Return)]
-        return bool(given) and all(node.value is not None and _is_a_logger(source, node.value) for node in given)
+    if isinstance(value.func, ast.Name) and source.definitions(value.func.id):
+        return _gives_loggers(source, value.func.id)
     return _gets_one(source, value)
+
+
+@once
+def _gives_loggers(source: PythonSource, maker: str) -> bool:
+    inside = (node for item in source.definitions(maker) for node in ast.walk(item))
+    given = [node.value for node in inside if isinstance(node, ast.Return)]
+    return bool(given) and all(value is not None and _is_a_logger(source, value) for value in given)
 
 
 def _is_a_logger(source: PythonSource, value: ast.expr) -> bool:
     """Whether it is what `logging.getLogger` gives itself, or a name for that."""
-    made = [value] if isinstance(value, ast.Call) else source.values(identifier_of(value) or "")
+    return _gets_one(source, value) if isinstance(value, ast.Call) else _is_one(source, identifier_of(value) or "")
+
+
+@once
+def _is_one(source: PythonSource, name: str) -> bool:
+    made = source.values(name)
     return bool(made) and all(_gets_one(source, each) for each in made)
 
 
@@ -112,8 +124,19 @@ def _is_an_adapter(source: PythonSource, call: ast.Call) -> bool:
 
 def is_handler(source: PythonSource, node: ast.AST) -> bool:
     """Whether a node makes one of logging's own handlers, or its name only ever stands for one."""
-    made = [node] if isinstance(node, ast.Call) else source.values(identifier_of(node) or "")
-    return bool(made) and all(isinstance(value, ast.Call) and source.dotted(value.func) in HANDLERS for value in made)
+    if isinstance(node, ast.Call):
+        return _makes_a_handler(source, node)
+    return _is_always_a_handler(source, identifier_of(node) or "")
+
+
+@once
+def _is_always_a_handler(source: PythonSource, name: str) -> bool:
+    made = source.values(name)
+    return bool(made) and all(_makes_a_handler(source, value) for value in made)
+
+
+def _makes_a_handler(source: PythonSource, value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and source.dotted(value.func) in HANDLERS
 
 
 def is_set_up(source: PythonSource, node: ast.AST) -> bool:

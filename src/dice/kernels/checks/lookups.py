@@ -13,6 +13,7 @@ from typing import NamedTuple
 from dice.kernels.checks.local_values import local_values
 from dice.kernels.checks.messages import has_special_methods
 from dice.kernels.checks.named import is_pythons, says_all_names
+from dice.kernels.checks.once import once
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 
@@ -135,6 +136,13 @@ def _is_something(source: PythonSource, value: ast.expr | None, far: int = _FAR)
     return isinstance(value, _SOMETHING)
 
 
+@once
+def _name_has_none(source: PythonSource, name: str, far: int) -> bool:
+    made = source.values(name)
+    left = all(_leaves(source, mention) for mention in source.mentions(name))
+    return not (made and left) or any(_has_none(source, each, far - 1) for each in made)
+
+
 def _has_none(source: PythonSource, value: ast.expr | None, far: int = _FAR) -> bool:
     """Whether None may be among the elements of a container, or the keys of a table."""
     match value:
@@ -143,9 +151,7 @@ def _has_none(source: PythonSource, value: ast.expr | None, far: int = _FAR) -> 
         case ast.DictComp(key=ast.Name(id=name), generators=[ast.comprehension(target=ast.Name(id=each), iter=parts)]):
             return name != each or _has_none(source, parts, far - 1)
         case ast.Name(id=name) if far and name not in source.parameters:
-            made = source.values(name)
-            left = all(_leaves(source, mention) for mention in source.mentions(name))
-            return not (made and left) or any(_has_none(source, each, far - 1) for each in made)
+            return _name_has_none(source, name, far)
     return True
 
 

@@ -21,6 +21,7 @@ from dice.kernels.checks.loggers import (
     is_logger,
     is_set_up,
 )
+from dice.kernels.checks.once import once
 from dice.kernels.checks.python_names import identifier_of, identifiers
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import Token, partner, words
@@ -154,9 +155,20 @@ _PLAIN = (
 
 def _is_item(source: PythonSource, node: ast.AST) -> bool:
     """Whether it is a number in a container of Python's own, such as `calls["relu"]`: to read it runs no other code."""
-    values = source.values(identifier_of(node.value) or "") if isinstance(node, ast.Subscript) else []
-    if any("defaultdict" in ast.unparse(value) for value in values) and not _is_stored(source, node):
-        return False  # to read it makes it
+    name = identifier_of(node.value) if isinstance(node, ast.Subscript) else None
+    if name is None or not _is_a_container(source, name):
+        return False
+    return not _makes_what_is_read(source, name) or ast.unparse(node) in _stored(source)
+
+
+@once
+def _makes_what_is_read(source: PythonSource, name: str) -> bool:
+    return any("defaultdict" in ast.unparse(value) for value in source.values(name))
+
+
+@once
+def _is_a_container(source: PythonSource, name: str) -> bool:
+    values = source.values(name)
     return bool(values) and all(
         isinstance(value, ast.Dict | ast.List | ast.Constant)
         or (
@@ -168,10 +180,11 @@ def _is_item(source: PythonSource, node: ast.AST) -> bool:
     )
 
 
-def _is_stored(source: PythonSource, node: ast.AST) -> bool:
-    text = ast.unparse(node)
+@once
+def _stored(source: PythonSource) -> set[str]:
+    """Texts of the elements that the file stores to."""
     stored = (each for each in source.nodes if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store))
-    return any(ast.unparse(each) == text for each in stored)
+    return {ast.unparse(each) for each in stored}
 
 
 @functools.lru_cache(maxsize=8)
@@ -358,7 +371,7 @@ def _is_data(source: PythonSource, node: ast.AST) -> bool:
     return not isinstance(node, ast.Attribute) or _names_data(source, node.attr)
 
 
-@functools.lru_cache(maxsize=64)
+@once
 def _names_data(source: PythonSource, name: str) -> bool:
     """Whether no function has this name, and no class an attribute of it, but for constants."""
     return not source.definitions(name) and not any(
@@ -380,6 +393,7 @@ def _is_of_a_class(source: PythonSource, value: ast.expr) -> bool:
     )
 
 
+@once
 def _is_an_attribute(source: PythonSource, name: str) -> bool:
     """Whether a file gives an attribute of this name to anything."""
     return any(
@@ -478,7 +492,7 @@ def _says(statement: list[Token], counters: set[str]) -> bool:
     text = "".join(token.text.strip('"') for token in statement if token.kind == "string")
     for index, token in enumerate(statement):
         following = statement[index + 1].text if index + 1 < len(statement) else ""
-        asked = token.text in _SAID | _WRITERS | counters or following == "."
+        asked = token.text in _SAID or token.text in _WRITERS or token.text in counters or following == "."
         called = following == "(" and statement[index - 1].text not in (".", "->") and token.text not in _WRITERS
         if token.kind == "identifier" and (not asked or called):
             return False  # a function of its own, or what only looks like a counter

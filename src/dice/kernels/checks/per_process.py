@@ -4,9 +4,11 @@ in which a set has words or functions. It follows the seed of the hash and where
 from __future__ import annotations
 
 import ast
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence, Set
 
 from dice.kernels.checks.choices import work_of
+from dice.kernels.checks.once import once
 from dice.kernels.checks.python_names import identifier_of, identifiers
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import words
@@ -28,7 +30,7 @@ def per_process(source: PythonSource) -> Set[ast.AST]:
     """Expressions whose value is another one in each process."""
     found = {node for node in source.nodes if _is_number(source, node)}
     sets = [node for node in source.nodes if _is_set(source, node)]
-    return found | {use for node in sets for use in _uses(source, node) if _is_read_in_order(source, use)}
+    return found | {use for use in _uses(source, sets) if _is_read_in_order(source, use)}
 
 
 def _is_number(source: PythonSource, node: ast.AST) -> bool:
@@ -82,17 +84,21 @@ def _is_set(source: PythonSource, node: ast.AST) -> bool:
         case _:
             return False
     named = [value for each in held if isinstance(each, ast.Name) for value in source.values(each.id)[:_FAR]]
-    parts = (part for each in [*held, *named] for part in ast.walk(each))
-    is_worded = any(isinstance(part, ast.Constant) and isinstance(part.value, str | bytes) for part in parts)
-    return is_worded or any(work_of(source).of(held))
+    return any(_is_worded(source, each) for each in [*held, *named]) or any(work_of(source).of(held))
 
 
-def _uses(source: PythonSource, made: ast.AST) -> Iterator[ast.AST]:
-    """Where a set is used: itself, names that stand for it, and sets made from it."""
-    waiting: list[tuple[ast.AST, int]] = [(made, 0)]
-    seen = {made}
+@once
+def _is_worded(_: PythonSource, value: ast.AST) -> bool:
+    return any(isinstance(part, ast.Constant) and isinstance(part.value, str | bytes) for part in ast.walk(value))
+
+
+def _uses(source: PythonSource, sets: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Where sets are used: themselves, names that stand for them, and sets made from them."""
+    seen = dict.fromkeys(sets)
+    waiting = deque((made, 0) for made in seen)  # the near ones first
+    named: set[str] = set()
     while waiting:
-        use, far = waiting.pop()
+        use, far = waiting.popleft()
         yield use
         more: list[ast.AST] = []
         match above := source.parent(use):
@@ -100,13 +106,15 @@ def _uses(source: PythonSource, made: ast.AST) -> Iterator[ast.AST]:
                 ast.Assign(targets=[ast.Name(id=name) | ast.Attribute(attr=name)])
                 | ast.NamedExpr(target=ast.Name(id=name))
             ):
-                more = [node for node in source.mentions(name) if isinstance(getattr(node, "ctx", None), ast.Load)]
+                mentions = source.mentions(name) if name not in named else []
+                more = [node for node in mentions if isinstance(getattr(node, "ctx", None), ast.Load)]
+                named.add(name)
             case ast.BinOp():
                 more = [above]
             case ast.Attribute(attr=name) if name in _SETS_OF_SETS:
                 more = [each for each in [source.parent(above)] if each is not None]
         fresh = [node for node in more if node not in seen] if far < _FAR else []
-        seen.update(fresh)
+        seen.update(dict.fromkeys(fresh))
         waiting += [(node, far + 1) for node in fresh]
 
 

@@ -6,8 +6,10 @@ import ast
 import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from dice.kernels.checks.finding import finding, one_of_each
+from dice.kernels.checks.once import once
 from dice.kernels.checks.python_names import identifiers
 from dice.kernels.checks.python_source import PythonSource, Try
 from dice.kernels.checks.seen import Seen
@@ -152,11 +154,19 @@ def for_narrow_inputs(source: PythonSource, units: Sequence[CudaSource]) -> set[
     users = _users(units)
     called = users.keys() & identifiers(source.nodes)
     narrow = {name for name in called if not users[name] and _only_under_guard(source, name, inputs)}
-    while True:  # a function that only those use runs only with them
-        more = {name for name in users.keys() - called if users[name] and users[name] <= narrow} | narrow
-        if more == narrow:
-            return narrow
-        narrow = more
+    used: dict[str, list[str]] = {}
+    for name in users.keys() - called:
+        for user in users[name]:
+            used.setdefault(user, []).append(name)
+    left = {name: len(each) for name, each in users.items()}
+    waiting = [*narrow]
+    while waiting:  # a function that only those use runs only with them
+        for name in used.get(waiting.pop(), ()):
+            left[name] -= 1
+            if not left[name] and name not in narrow:
+                narrow.add(name)
+                waiting.append(name)
+    return narrow
 
 
 def _users(units: Sequence[CudaSource]) -> dict[str, set[str]]:
@@ -176,14 +186,21 @@ def _users(units: Sequence[CudaSource]) -> dict[str, set[str]]:
 
 
 def _only_under_guard(source: PythonSource, name: str, inputs: set[str]) -> bool:
+    paths = ([node, *source.ancestors(node)] for node in source.mentions(name))
     return all(
-        any(_is_guard(source, node, above, inputs) for above in source.ancestors(node))
-        for node in source.mentions(name)
+        any(inner in _bodies(source) and _is_guard(source, above, inputs) for inner, above in pairwise(path))
+        for path in paths
     )
 
 
-def _is_guard(source: PythonSource, node: ast.AST, above: ast.AST, inputs: set[str]) -> bool:
-    """Whether `node` is in the body of `if x.dtype == torch.float16:`, where x is an argument of forward."""
+@once
+def _bodies(source: PythonSource) -> set[ast.AST]:
+    """Statements that run where the condition of an `if` holds."""
+    return {statement for node in source.nodes if isinstance(node, ast.If) for statement in node.body}
+
+
+def _is_guard(source: PythonSource, above: ast.AST, inputs: set[str]) -> bool:
+    """Whether it is `if x.dtype == torch.float16:`, where x is an argument of forward."""
     if not isinstance(above, ast.If) or not isinstance(above.test, ast.Compare):
         return False
     left, right = above.test.left, above.test.comparators[0]
@@ -197,5 +214,4 @@ def _is_guard(source: PythonSource, node: ast.AST, above: ast.AST, inputs: set[s
         and left.value.id in inputs  # pyright: ignore[reportAttributeAccessIssue]
         and all(source.dotted(item) in _NARROW_TYPES for item in types)
         and any(item is source.forward for item in source.ancestors(above))
-        and any(node is inner for statement in above.body for inner in ast.walk(statement))
     )

@@ -64,7 +64,7 @@ def stay_in_tests(source: PythonSource, draws: Sequence[ast.Call]) -> bool:
     """Whether all draws are made in functions off forward's path, and nothing made of them leaves these functions."""
     drawn: dict[Function, set[ast.AST]] = {}
     for draw in draws:
-        function = next((item for item in source.ancestors(draw) if isinstance(item, Function | ast.Lambda)), None)
+        function = source.function_around(draw)
         if not isinstance(function, Function) or source.computes_names or draw in source.in_forward:
             return False
         drawn.setdefault(function, set()).add(draw)
@@ -92,33 +92,36 @@ class _Test:
         bound = {binding.name for node in self._nodes for binding in bindings_of(node) if not binding.attribute}
         given = {each.arg for each in parameters(function)} - {"self", "cls"}
         self._local = (bound | given) - self._shared
-        self._names: set[str] = set() if drawn else given
-        while True:
-            grown = self._names | {name for node in self._nodes for name in self._taken(node)}
-            if grown == self._names:
-                break
-            self._names = grown
+        self._holding: set[ast.AST] = set()
+        """What has drawn numbers in its value."""
+        self._follow(set() if drawn else given)
 
     def keeps_to_itself(self) -> bool:
         """Whether no drawn number leaves the function. What a helper returns stays in the function that called it."""
         return not any(self._leaves(node) for node in self._nodes)
 
-    def _taken(self, node: ast.AST) -> Iterator[str]:
-        for binding in bindings_of(node):
-            if not binding.attribute and binding.value is not None and self._holds(binding.value):
-                yield binding.name
+    def _follow(self, names: set[str]) -> None:
+        """Note what holds drawn numbers: the draws, names that are given them, and what these are in."""
+        mentions: dict[str, list[ast.AST]] = {}
+        taken: dict[ast.AST, list[str]] = {}
+        for node in self._nodes:
+            if isinstance(node, ast.Name):
+                mentions.setdefault(node.id, []).append(node)
+            for binding in bindings_of(node):
+                if not binding.attribute and binding.value is not None:
+                    taken.setdefault(binding.value, []).append(binding.name)
+        waiting = [*self._drawn, *(node for name in names for node in mentions.pop(name, ()))]
+        while waiting:
+            inner: ast.AST | None = waiting.pop()
+            while inner is not None and inner not in self._holding:
+                self._holding.add(inner)
+                waiting += [node for name in taken.get(inner, ()) for node in mentions.pop(name, ())]
+                above = self._source.parent(inner) if inner is not self._function else None
+                inner = None if above is None or _hides(above) else above
 
     def _holds(self, node: ast.AST | None) -> bool:
         """Whether the value of an expression has drawn numbers in it."""
-        if node is None:
-            return False
-        if node in self._drawn or (isinstance(node, ast.Name) and node.id in self._names):
-            return True
-        if isinstance(node, ast.Attribute) and node.attr in SHAPE_ONLY:
-            return False
-        if isinstance(node, ast.Call) and identifiers([node.func]) & (_OPINIONS | SHAPE_ONLY):
-            return False
-        return any(self._holds(child) for child in ast.iter_child_nodes(node))
+        return node in self._holding
 
     def _leaves(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Return):
@@ -165,3 +168,10 @@ class _Test:
             inner = _Test(self._source, helper, depth=self._depth + 1, harmless=self._harmless)
             self._harmless[place] = inner.keeps_to_itself()
         return self._harmless[place]
+
+
+def _hides(node: ast.AST) -> bool:
+    """Whether no number in a node gets out of it."""
+    if isinstance(node, ast.Attribute):
+        return node.attr in SHAPE_ONLY
+    return isinstance(node, ast.Call) and bool(identifiers([node.func]) & (_OPINIONS | SHAPE_ONLY))

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from importlib.util import decode_source
 from itertools import pairwise
+from typing import Any
 
 from dice.python_scope import Definition, Function, bindings_of, functions_in, import_aliases
 from dice.python_text import parse_python
@@ -67,12 +69,18 @@ class PythonNames:
         self.aliases = import_aliases(self.tree)
         """Imported name -> what it stands for."""
         self._texts: dict[str, str | None] = {}
+        self.known: dict[Callable[..., Any], dict[Any, Any]] = {}
+        """What functions have found of this file (`dice.kernels.checks.once`)."""
 
     def line(self, node: ast.AST) -> str:
         """`line N: text` of a node, for a finding's evidence."""
         number = getattr(node, "lineno", 0)
-        text = self.lines[number - 1].strip() if 0 < number <= len(self.lines) else ""
+        text = self._stripped[number - 1] if 0 < number <= len(self.lines) else ""
         return f"line {number}: {text[:200]}"
+
+    @cached_property
+    def _stripped(self) -> list[str]:
+        return [line.strip() for line in self.lines]
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The node that directly contains `node`."""
@@ -85,6 +93,30 @@ class PythonNames:
             yield above
             above = self._parents.get(above)
 
+    def function_around(self, node: ast.AST) -> Function | ast.Lambda | None:
+        """The innermost function that contains `node`."""
+        return self._functions_around.get(node)
+
+    @cached_property
+    def _functions_around(self) -> dict[ast.AST, Function | ast.Lambda | None]:
+        found: dict[ast.AST, Function | ast.Lambda | None] = {}
+        for node in self.nodes:  # from the outside in
+            above = self._parents.get(node)
+            found[node] = above if above is None or isinstance(above, Function | ast.Lambda) else found.get(above)
+        return found
+
+    def statement_around(self, node: ast.AST) -> ast.stmt | None:
+        """The innermost statement that contains `node`."""
+        return self._statements_around.get(node)
+
+    @cached_property
+    def _statements_around(self) -> dict[ast.AST, ast.stmt | None]:
+        found: dict[ast.AST, ast.stmt | None] = {}
+        for node in self.nodes:  # from the outside in
+            above = self._parents.get(node)
+            found[node] = above if above is None or isinstance(above, ast.stmt) else found.get(above)
+        return found
+
     def values(self, identifier: str) -> list[ast.expr]:
         """Every expression that is assigned to a name or attribute called `identifier`, anywhere."""
         return self._values.get(identifier, [])
@@ -96,9 +128,13 @@ class PythonNames:
     def method(self, owner: ast.ClassDef | None, name: str) -> Function | None:
         """Method `name` of a class or of its bases in this file."""
         seen: set[str] = set()
-        queue = [owner] if owner else []
+        looked_at: set[ast.ClassDef] = set()
+        queue = deque([owner] if owner else [])
         while queue:
-            current = queue.pop(0)
+            current = queue.popleft()
+            if current in looked_at:
+                continue
+            looked_at.add(current)
             seen.add(current.name)
             if found := functions_in(current.body).get(name):
                 return found
@@ -223,8 +259,12 @@ class PythonNames:
 
     def is_imported(self, dotted: str) -> bool:
         """Whether a dotted name begins with something that this file imports."""
-        root = dotted.partition(".")[0]
-        return any(name.partition(".")[0] == root for name in self.imported)
+        return dotted.partition(".")[0] in self.imported_roots
+
+    @cached_property
+    def imported_roots(self) -> set[str]:
+        """Modules that the file imports, without what is in them."""
+        return {name.partition(".")[0] for name in self.imported}
 
     def calls(self, nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.Call, str]]:
         """Calls among `nodes` whose callee is known, with its dotted name."""
@@ -244,6 +284,11 @@ class PythonNames:
                 is_docstring = isinstance(self._parents.get(node), ast.Expr)
                 if not is_docstring:
                     yield node, node.value
+
+    @cached_property
+    def written(self) -> set[str]:
+        """The texts of `strings`."""
+        return {text for _, text in self.strings()}
 
     def after(self, node: ast.stmt) -> Iterator[ast.AST]:
         """Statements that follow `node` in its own block and in the blocks around it, up to its function."""

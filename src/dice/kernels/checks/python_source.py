@@ -135,12 +135,12 @@ class PythonSource(PythonNames):
         `setattr(ModelNew, "forward", fast)`, hooks."""
         for name in CALLED_FIRST:
             yield from self.values(name)
-        hooked = {above for node in self.mentions("_forward_hooks") for above in self.ancestors(node)}
+        hooks = (self.parent(node) for node in self.mentions("_forward_hooks"))
+        hooked = self.around(above for above in hooks if above is not None)
         for node in self.nodes:
             if isinstance(node, ast.Assign):  # self._forward_hooks[0] = note
                 names = identifiers(part for target in node.targets for part in ast.walk(target))
-                hooks = any("_hooks" in name for name in names)
-                yield from [node.value] if hooks else ()
+                yield from [node.value] if any("_hooks" in name for name in names) else ()
             elif isinstance(node, ast.Dict):
                 named = zip(node.keys, node.values, strict=True)
                 yield from (value for key, value in named if self.text(key) in CALLED_FIRST)
@@ -156,24 +156,28 @@ class PythonSource(PythonNames):
             classes = [node for node in self.definitions(name) if isinstance(node, ast.ClassDef)]
             if classes:
                 return classes[-1]
-            named = [found for value in self.values(name) if (found := self._class_behind(value))]
-            if not named:
+            made: dict[str, str | None] = {}
+            behind = (self._class_behind(value, made) for value in reversed(self.values(name)))
+            found = next(filter(None, behind), None)
+            if found is None:
                 return None
-            name = named[-1]
+            name = found
         return None
 
-    def _class_behind(self, value: ast.expr) -> str | None:
+    def _class_behind(self, value: ast.expr, made: dict[str, str | None]) -> str | None:
         """Name of the class that an expression gives: itself, of a module that the candidate wrote, or what the function
-        that it calls makes."""
+        that it calls makes. made: what is known of functions."""
         if isinstance(value, ast.Name | ast.Attribute):
             name = identifier_of(value)
             return self.aliases.get(name or "", name or "").rpartition(".")[2]
         if not isinstance(value, ast.Call):
             return None
         maker = identifier_of(value.func) or ""
-        inside = [inner for item in self.definitions(maker) if isinstance(item, Function) for inner in ast.walk(item)]
-        made = [inner.name for inner in inside if isinstance(inner, ast.ClassDef)]
-        return made[-1] if made else None
+        if maker not in made:
+            makers = (item for item in self.definitions(maker) if isinstance(item, Function))
+            inside = (inner for item in makers for inner in ast.walk(item))
+            made[maker] = [None, *(inner.name for inner in inside if isinstance(inner, ast.ClassDef))][-1]
+        return made[maker]
 
     def never_runs(self, statement: ast.stmt) -> bool:
         """Whether a statement is in the `__main__` block, or in a function that nothing mentions."""
@@ -207,6 +211,7 @@ class PythonSource(PythonNames):
         queue: list[ast.AST] = list(roots)
         entered: set[ast.AST] = set(roots)
         opened: set[ast.AST] = set()
+        looked_up: set[tuple[str, bool]] = set()
 
         def enter(node: ast.AST, *, methods_only: bool = False) -> None:
             if node is self.entry:
@@ -227,14 +232,19 @@ class PythonSource(PythonNames):
             for node in ast.walk(value):
                 if isinstance(node, ast.Lambda):
                     enter(node)
-                for definition in self.definitions(identifier_of(node) or ""):
-                    if isinstance(definition, ast.ClassDef):
-                        enter(definition, methods_only=True)
-                    elif node not in callees:
-                        enter(definition)
-                    else:
-                        for inner in _given_back(definition):
-                            enter(inner)
+                if (name := identifier_of(node)) is not None and (name, node in callees) not in looked_up:
+                    looked_up.add((name, node in callees))
+                    enter_named(name, called=node in callees)
+
+        def enter_named(name: str, *, called: bool) -> None:
+            for definition in self.definitions(name):
+                if isinstance(definition, ast.ClassDef):
+                    enter(definition, methods_only=True)
+                elif not called:
+                    enter(definition)
+                else:
+                    for inner in _given_back(definition):
+                        enter(inner)
 
         while queue:
             root = queue.pop()

@@ -27,14 +27,25 @@ class Remembered:
     def __init__(self, source: PythonSource, about: Set[ast.AST]) -> None:
         self._source, self._about, self._between = source, about, between_calls(source)
         self._returns_kept: dict[str, bool] = {}
+        self._wholes: dict[ast.expr, ast.expr] = {}
         self._names_input: dict[str, bool] = {}
 
     def is_kept(self, node: ast.expr) -> bool:
         """Whether an expression is a thing that outlives a call or a part of one, or a function's that returns such."""
         if any(self._is_own(thing, node) for thing in self._between.things(node)):
             return True
-        called = _whole(node)
+        called = self._whole(node)
         return isinstance(called, ast.Call) and self._gives_kept(identifier_of(called.func) or "")
+
+    def _whole(self, node: ast.expr) -> ast.expr:
+        """What an expression is an element of."""
+        path: list[ast.expr] = []
+        while isinstance(node, ast.Subscript | ast.Starred) and node not in self._wholes:
+            path.append(node)
+            node = node.value
+        whole = self._wholes.get(node, node)
+        self._wholes.update(dict.fromkeys(path, whole))
+        return whole
 
     def values(self, node: ast.expr) -> list[ast.expr]:
         """What the things that an expression stands for are ever given."""
@@ -79,10 +90,3 @@ class Remembered:
         ):
             return True
         return bool(self._between.values(thing))
-
-
-def _whole(node: ast.expr) -> ast.expr:
-    """What an expression is an element of."""
-    while isinstance(node, ast.Subscript | ast.Starred):
-        node = node.value
-    return node

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 from dice.kernels.checks.messages import CLOCKS, asks_plainly, has_special_methods, is_a_line, is_listened_to
+from dice.kernels.checks.once import once
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.told import is_called_by_others
@@ -54,20 +55,34 @@ def _is_private(source: PythonSource, target: ast.AST, inside: Set[ast.AST]) -> 
     given = source.aliases.keys() | source.parameters if isinstance(target, ast.Name) else frozenset[str]()
     if source.definitions(name) or name in given or not _begins(source, target):
         return False
-    if any(text == name for _, text in source.strings()):  # register_buffer("rows", ...)
+    if name in source.written:  # register_buffer("rows", ...)
         return False
-    return all(_is_stored(source, each) or (each in inside and _is_a_variable(each)) for each in source.mentions(name))
+    return all(each in inside and _is_a_variable(each) for each in _read(source, name))
+
+
+@once
+def _read(source: PythonSource, name: str) -> list[ast.AST]:
+    """Mentions of a name that do more than give it a number."""
+    return [each for each in source.mentions(name) if not _is_stored(source, each)]
 
 
 def _begins(source: PythonSource, target: ast.AST) -> bool:
     """Whether a name has a value of the file's own: of an attribute, in the constructor of its class."""
+    if isinstance(target, ast.Name):
+        return (target.id, False) in _begun(source, None)
     owner = next((above for above in source.ancestors(target) if isinstance(above, ast.ClassDef)), None)
-    maker = functions_in(owner.body).get("__init__") if owner is not None else None
-    body = source.nodes if isinstance(target, ast.Name) else maker.body if maker is not None else []
+    return owner is not None and (identifier_of(target), True) in _begun(source, owner)
+
+
+@once
+def _begun(source: PythonSource, owner: ast.ClassDef | None) -> set[tuple[str, bool]]:
+    """What the constructor of a class, or the file, gives values to: names, and whether they are attributes."""
+    body: Sequence[ast.AST] = source.nodes
+    if owner is not None:
+        maker = functions_in(owner.body).get("__init__")
+        body = maker.body if maker is not None else []
     given = (found for node in body if isinstance(node, ast.Assign | ast.AnnAssign) for found in bindings_of(node))
-    return any(
-        found.name == identifier_of(target) and found.attribute == isinstance(target, ast.Attribute) for found in given
-    )
+    return {(found.name, found.attribute) for found in given}
 
 
 def _is_a_variable(node: ast.AST) -> bool:
@@ -81,15 +96,17 @@ def _is_stored(source: PythonSource, mention: ast.AST) -> bool:
     """Whether a mention of a name only gives it a number."""
     if not isinstance(getattr(mention, "ctx", None), ast.Store) or not _is_a_variable(mention):
         return False
-    statement = next(above for above in source.ancestors(mention) if isinstance(above, ast.stmt))
+    statement = source.statement_around(mention)
+    if not isinstance(statement, _STORED):
+        return False
     given = [found for found in bindings_of(statement) if found.name == identifier_of(mention)]
-    return isinstance(statement, _STORED) and all(
-        found.whole and found.value is not None and _is_a_number(source, found.value) for found in given
-    )
+    return all(found.whole and found.value is not None and _is_a_number(source, found.value) for found in given)
 
 
-def _is_a_number(source: PythonSource, value: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
-    """Whether a value is a number, or made of numbers, whatever it is: no object that anybody else could have."""
+def _is_a_number(source: PythonSource, value: ast.expr, seen: set[str] | None = None) -> bool:
+    """Whether a value is a number, or made of numbers, whatever it is: no object that anybody else could have. seen: names
+    that were asked about, which are not asked again."""
+    seen = set() if seen is None else seen
     match value:
         case ast.Constant():
             return True
@@ -105,6 +122,9 @@ def _is_a_number(source: PythonSource, value: ast.expr, seen: frozenset[str] = f
             return not source.values("shape") and not source.definitions("shape")
         case ast.Name() | ast.Attribute(value=ast.Name(id="self")):
             name = identifier_of(value) or ""
+            if name in seen:
+                return True
+            seen.add(name)
             made = source.values(name)
-            return name in seen or (bool(made) and all(_is_a_number(source, each, seen | {name}) for each in made))
+            return bool(made) and all(_is_a_number(source, each, seen) for each in made)
     return False

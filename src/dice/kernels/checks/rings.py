@@ -7,9 +7,9 @@ for all of them. Where it decides whether there is work, or which result is retu
 from __future__ import annotations
 
 import ast
-import functools
 from collections.abc import Set
 
+from dice.kernels.checks.once import once
 from dice.kernels.checks.python_names import identifiers
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import Token, partner, words
@@ -56,13 +56,17 @@ def _is_asked(source: PythonSource, test: ast.expr, target: ast.expr) -> bool:
     return text in _parts(test) or any(text in _given(source, name) for name in named)
 
 
-@functools.lru_cache(maxsize=64)
+@once
 def _given(source: PythonSource, name: str) -> Set[str]:
     return {text for value in source.values(name) for text in _parts(value)}
 
 
 def _parts(value: ast.expr) -> Set[str]:
-    return {ast.unparse(part) for part in ast.walk(value) if isinstance(part, ast.expr)}
+    """Texts of all that could be given a value."""
+    return {ast.unparse(part) for part in ast.walk(value) if isinstance(part, _TARGETS)}
+
+
+_TARGETS = ast.Name | ast.Attribute | ast.Subscript | ast.Starred | ast.List | ast.Tuple
 
 
 _ARITHMETIC = ast.Constant | ast.Name | ast.Attribute | ast.BinOp | ast.operator | ast.expr_context | ast.UnaryOp

@@ -28,6 +28,8 @@ _WORK = words("cudaMemcpyAsync cudaMemsetAsync CUDAStreamGuard setCurrentCUDAStr
 """Besides launches; the stream is the last argument."""
 _FAR = 1000
 """Tokens of what a name is given that are looked at."""
+_NESTING = 50
+"""All calls together have at most so many times the tokens of the source: those in others' arguments count again."""
 
 
 def unjoined_streams(source: CudaSource) -> Iterator[Token]:
@@ -156,11 +158,18 @@ def _passed(source: CudaSource) -> Iterator[tuple[str, list[set[str]]]]:
     """Parameters of functions with the names in what each call gives them; those that no call gives anything left out."""
     tokens = source.tokens
     calls: dict[str, list[tuple[int, list[set[str]]]]] = {function.name: [] for function in source.functions}
+    left = _NESTING * len(tokens)
     for index in range(len(tokens) - 1):
         if tokens[index].text in calls and tokens[index + 1].text == "(":
+            left -= max(tokens[index + 1].reach, 0)
+            if left < 0:
+                break
             arguments = [_names(argument) for argument in _arguments(tokens, index + 1)]
             calls[tokens[index].text].append((index, arguments))
     for function in source.functions:
+        left -= len(calls[function.name])
+        if left < 0:
+            return
         made = [call for index, call in calls[function.name] if not function.first <= index < function.brace]
         for place, parameter in enumerate(function.parameters):
             given = [call[place] for call in made if len(call) > place]

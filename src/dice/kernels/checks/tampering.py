@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.log_listeners import stops_a_listener
+from dice.kernels.checks.once import once
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.said import only_said
 from dice.kernels.checks.seen import Seen
@@ -25,6 +27,7 @@ from dice.kernels.checks.sensitive import (
     STDLIB,
     TIMERS,
     VERDICT_WORDS,
+    proc_finding,
 )
 from dice.kernels.records.verdict import Finding
 
@@ -128,22 +131,43 @@ def _ends_before_forward(source: PythonSource, pool: ast.Call) -> bool:
         for mention in mentions
         if isinstance(mention.ctx, ast.Load)
     )
-    left_open = any(isinstance(node, ast.Yield | ast.YieldFrom | ast.Await) for node in ast.walk(block))
-    return tasks and not left_open
+    return tasks and not _is_left_open(source, block)
+
+
+@once
+def _is_left_open(_: PythonSource, block: ast.AST) -> bool:
+    return any(isinstance(node, ast.Yield | ast.YieldFrom | ast.Await) for node in ast.walk(block))
 
 
 def _is_shut_down(source: PythonSource, made: ast.Assign, name: str) -> bool:
     """Whether a statement behind the one that makes a pool waits for its threads, and none between leaves the block."""
     block = source.parent(made)
-    statements = [*getattr(block, "body", [])]
-    if made not in statements or isinstance(block, ast.ClassDef) or len(source.values(name)) != 1:
+    if block is None or isinstance(block, ast.ClassDef) or len(source.values(name)) != 1:
         return False
-    for statement in statements[statements.index(made) + 1 :]:
-        if ast.unparse(statement) in (f"{name}.shutdown()", f"{name}.shutdown(wait=True)", f"{name}.shutdown(True)"):
-            return True
-        if any(isinstance(node, ast.Return | ast.Break | ast.Continue) for node in ast.walk(statement)):
-            return False
-    return False
+    places, leaving, ends = _order(source, block)
+    place = places.get(made)
+    if place is None:
+        return False
+    end = min((each for each in ends.get(name, ()) if each > place), default=None)
+    return end is not None and bisect_right(leaving, place) == bisect_left(leaving, end)
+
+
+@once
+def _order(_: PythonSource, block: ast.AST) -> tuple[dict[ast.stmt, int], list[int], dict[str, list[int]]]:
+    """The places of the statements in a block; of those that may leave it; and of those that wait for a pool, by its name."""
+    statements: list[ast.stmt] = getattr(block, "body", [])
+    ends: dict[str, list[int]] = {}
+    for place, statement in enumerate(statements):
+        match statement:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="shutdown")) as call):
+                if ast.unparse(call) in (f"{name}.shutdown()", f"{name}.shutdown(wait=True)", f"{name}.shutdown(True)"):
+                    ends.setdefault(name, []).append(place)
+    leaving = [place for place, statement in enumerate(statements) if any(map(_leaves, ast.walk(statement)))]
+    return {statement: place for place, statement in enumerate(statements)}, leaving, ends
+
+
+def _leaves(node: ast.AST) -> bool:
+    return isinstance(node, ast.Return | ast.Break | ast.Continue)
 
 
 def _is_own_file(source: PythonSource, descriptor: ast.expr) -> bool:
@@ -229,12 +253,8 @@ def _patched(source: PythonSource, node: ast.AST, target: str | None) -> Iterato
         yield "process_hook", node, note
     elif target.startswith(("os.environ", "logging.", "warnings.")) or target in _SYSTEM_SETTINGS:
         return
-    elif root in ("builtins", "__builtins__", "numpy") or (root in STDLIB and root in _imported(source)):
+    elif root in ("builtins", "__builtins__", "numpy") or (root in STDLIB and root in source.imported_roots):
         yield "interpreter_patched", node, note
-
-
-def _imported(source: PythonSource) -> set[str]:
-    return {name.partition(".")[0] for name in source.imported}
 
 
 def _reads(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
@@ -347,9 +367,9 @@ def _files(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
         if path is None:
             continue
         stem = path.rpartition("/")[2]
-        if path.startswith(("/proc/", "/dev/mem", "/dev/nvidia")):
-            sniffs = path.endswith(("cmdline", "environ", "status", "cgroup"))
-            yield ("environment_sniffing" if sniffs else "memory_tampering"), call, ""
+        kind = "memory_tampering" if path.startswith(("/dev/mem", "/dev/nvidia")) else proc_finding(path)
+        if kind is not None:
+            yield kind, call, ""
         elif any(letter in mode for letter in "wax+") and (
             ".." in path.split("/") or (path.startswith("/") and not path.startswith(("/tmp/", "/dev/")))
         ):

@@ -9,6 +9,7 @@ from dice.kernels.checks.asides import is_aside
 from dice.kernels.checks.errors import ends_with_an_error
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.messages import only_prints
+from dice.kernels.checks.once import once
 from dice.kernels.checks.python_names import identifiers
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.reports import only_reports
@@ -58,14 +59,16 @@ _ASSIGNMENTS = ast.Assign | ast.AnnAssign | ast.NamedExpr
 def _counters(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
     """A counter that survives the call, that forward increments and then branches on."""
     counted = _advanced(source)
+    of_counted = source.mentioning(counted)
     tainted = set(counted)
     for node in source.in_forward:
-        if isinstance(node, _ASSIGNMENTS) and node.value is not None and identifiers(ast.walk(node.value)) & counted:
+        if isinstance(node, _ASSIGNMENTS) and node.value in of_counted:
             tainted |= {binding.name for binding in bindings_of(node) if not binding.attribute}
+    of_tainted = source.mentioning(tainted)
     for node in source.in_forward:
         # A flag (`if self.ready:`) or `is None` is not a count.
         tests = ast.walk(node.test) if isinstance(node, ast.If | ast.IfExp | ast.While) else ()
-        counts = any(identifiers(ast.walk(test)) & tainted for test in tests if _counts(test))
+        counts = any(_counts(test) and test in of_tainted for test in tests)
         if (
             counts
             and not ends_with_an_error(source, node)
@@ -93,16 +96,13 @@ def _is_never_read(source: PythonSource, node: ast.AST) -> bool:
         if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name)
     ]
     inside = set(ast.walk(above))
-    read = {
-        each.id
-        for each in source.nodes
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each not in inside
-    }
+    mentions = (each for name in kept for each in source.mentions(name) if isinstance(each, ast.Name))
+    read = any(isinstance(each.ctx, ast.Load) and each not in inside for each in mentions)
     begun = (value for name in kept for value in source.values(name))
     calls = (part.func for part in inside if isinstance(part, ast.Call))
     return (
         len(kept) == len(above.targets)
-        and not read & set(kept)
+        and not read
         and all(isinstance(value, ast.List | ast.Dict) for value in begun)  # no other name for what something reads
         and all(source.dotted(function) in _OF_TEXTS for function in calls)
     )
@@ -152,6 +152,7 @@ def _advanced(source: PythonSource) -> set[str]:
     return counted
 
 
+@once
 def _is_counter(source: PythonSource, name: str) -> bool:
     return any("count(" in ast.unparse(value) for value in source.values(name))
 

@@ -14,9 +14,10 @@ from dice.kernels.checks.inputs import SAME
 from dice.kernels.checks.local_values import local_values
 from dice.kernels.checks.named import is_pythons, says_all_names
 from dice.kernels.checks.numbers_read import scopes_of
+from dice.kernels.checks.once import once
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import CALLED_FIRST, ENTRY_CLASS, PythonSource
-from dice.kernels.checks.weights import passed_values
+from dice.kernels.checks.weights import Helper, helper_of, passed_to
 from dice.kernels.source.lexer import words
 from dice.python_scope import Function, parameter_defaults, positional_parameters
 
@@ -49,7 +50,7 @@ def is_told(source: PythonSource, value: ast.expr) -> bool:
         case ast.Call(func=ast.Attribute(value=ast.Name() as owner, attr=name), args=parts, keywords=[]):
             return name in _SIZES and is_input(source, owner) and all(isinstance(each, ast.Constant) for each in parts)
         case ast.Name():
-            made = local_values(source).at(value)
+            made = local_values(source).behind(value)
             return made is not None and is_told(source, made)
     return False
 
@@ -60,13 +61,18 @@ def is_input(source: PythonSource, name: ast.Name, far: int = _FAR) -> bool:
     function = scopes.owner(name.id, scopes.scope_of[name])
     if not isinstance(function, Function) or not is_called_by_others(source):
         return False
-    given = [found for found in scopes.bindings[function][name.id] if not isinstance(found.node, ast.arg)]
-    again = all(found.whole and found.value is not None and _is_again(found.value, name.id) for found in given)
-    if not again or name.id not in positional_parameters(function) or name.id in parameter_defaults(function):
+    return _names_input(source, function, helper_of(source, name), name.id, far)
+
+
+@once
+def _names_input(source: PythonSource, function: Function, helper: Helper, name: str, far: int) -> bool:
+    given = [found for found in scopes_of(source).bindings[function][name] if not isinstance(found.node, ast.arg)]
+    again = all(found.whole and found.value is not None and _is_again(found.value, name) for found in given)
+    if not again or name not in positional_parameters(function) or name in parameter_defaults(function):
         return False
     if function is source.forward:
         return True
-    passed = passed_values(source, name)
+    passed = passed_to(source, helper, name)
     return bool(passed) and far > 0 and all(isinstance(e, ast.Name) and is_input(source, e, far - 1) for e in passed)
 
 

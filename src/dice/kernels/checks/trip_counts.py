@@ -66,19 +66,29 @@ def evaluated(text: str, known: Mapping[str, int]) -> int | None:
 def rounds(loop: Sequence[Token], known: Mapping[str, int]) -> int | None:
     """How often the innermost statement of `loop` runs at most: the product of all `for (i = a; i < b; ++i)` in it; None
     where one of its loops does not say."""
-    product = 1
+    if any(token.text in ("while", "do", "goto") for token in loop):
+        return None
+    product, moved = 1, _moved(loop)
     for index, token in enumerate(loop):
-        if token.text in ("while", "do", "goto"):
-            return None
         if token.text == "for":
-            count = _count([*loop], index, known)
+            count = _count(loop, index, known, moved)
             if count is None:
                 return None
             product *= count
     return product
 
 
-def _count(loop: list[Token], index: int, known: Mapping[str, int]) -> int | None:
+def _moved(loop: Sequence[Token]) -> dict[str, int]:
+    """Where each name is written to last, or has its address taken."""
+    texts = [token.text for token in loop]
+    return {
+        text: place
+        for place, text in enumerate(texts)
+        if (place and texts[place - 1] in ("++", "--", "&")) or (place + 1 < len(texts) and texts[place + 1] in _WRITES)
+    }
+
+
+def _count(loop: Sequence[Token], index: int, known: Mapping[str, int], moved: Mapping[str, int]) -> int | None:
     closing = partner(loop, index + 1) if index + 1 < len(loop) else None
     if closing is None:
         return None
@@ -97,12 +107,7 @@ def _count(loop: list[Token], index: int, known: Mapping[str, int]) -> int | Non
     )
     if begin is None or end is None or not steps or parts[1][0] != variable or parts[1][1] not in ("<", "<=", "!="):
         return None
-    body = [token.text for token in loop[closing:]]
-    moved = any(
-        text == variable and (set(body[max(0, i - 1) : i]) & {"++", "--", "&"} or set(body[i + 1 : i + 2]) & _WRITES)
-        for i, text in enumerate(body)
-    )
-    return None if moved else max(0, end - begin + (parts[1][1] == "<="))
+    return None if moved.get(variable, -1) > closing else max(0, end - begin + (parts[1][1] == "<="))
 
 
 _WRITES = {"=", "+=", "-=", "*=", "++", "--", "/="}

@@ -8,10 +8,11 @@ import functools
 from dice.kernels.checks.inputs import SAME
 from dice.kernels.checks.named import says_all_names
 from dice.kernels.checks.numbers_read import scopes_of
+from dice.kernels.checks.once import once
 from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import words
-from dice.python_scope import Function, positional_parameters, root_name
+from dice.python_scope import Function, Scope, positional_parameters, root_name
 
 _REPLACES = words("set_ swap_tensors register_parameter register_buffer __setattr__ __dict__ _parameters _buffers")
 """Calls that replace a weight by another tensor."""
@@ -32,38 +33,65 @@ def is_weight(source: PythonSource, value: ast.expr, far: int = _FAR) -> bool:
         value = value.func.value
     if not isinstance(value, ast.Name):
         return _is_attribute(source, value)
-    given = passed_values(source, value) or _local_values(source, value)
-    return bool(given) and far > 0 and all(is_weight(source, each, far - 1) for each in given)
-
-
-def _local_values(source: PythonSource, name: ast.Name) -> list[ast.expr]:
-    """What a function gives its variable; nothing where that is not all that it may be."""
     scopes = scopes_of(source)
-    function = scopes.owner(name.id, scopes.scope_of[name])
-    given = scopes.bindings[function][name.id] if isinstance(function, Function) else []
+    owner = scopes.owner(value.id, scopes.scope_of[value])
+    return far > 0 and _names_weight(source, helper_of(source, value), owner, value.id, far)
+
+
+@once
+def _names_weight(source: PythonSource, helper: Helper, owner: Scope | None, name: str, far: int) -> bool:
+    given = passed_to(source, helper, name) or _local_values(source, owner, name)
+    return bool(given) and all(is_weight(source, each, far - 1) for each in given)
+
+
+def _local_values(source: PythonSource, function: Scope | None, name: str) -> list[ast.expr]:
+    """What a function gives its variable; nothing where that is not all that it may be."""
+    given = scopes_of(source).bindings[function][name] if isinstance(function, Function) else []
     values = [
         each.value for each in given if each.whole and each.value is not None and not isinstance(each.node, ast.arg)
     ]
     return values if len(values) == len(given) else []
 
 
+Helper = ast.FunctionDef | ast.Lambda | None
+
+
+def helper_of(source: PythonSource, node: ast.AST) -> Helper:
+    """The function that a node stands in."""
+    found = source.function_around(node)
+    while isinstance(found, ast.AsyncFunctionDef):
+        found = source.function_around(found)
+    return found
+
+
 def passed_values(source: PythonSource, name: ast.Name) -> list[ast.expr]:
     """What the calls of a helper pass for one of its arguments; nothing where a call may pass something else."""
-    helper = next((item for item in source.ancestors(name) if isinstance(item, ast.FunctionDef | ast.Lambda)), None)
+    return passed_to(source, helper_of(source, name), name.id)
+
+
+@once
+def passed_to(source: PythonSource, helper: Helper, name: str) -> list[ast.expr]:
+    """The same of an argument by its name."""
     if not isinstance(helper, ast.FunctionDef) or helper is source.forward or source.computes_names:
         return []
     places = positional_parameters(helper)
     simple = not helper.decorator_list and len(source.definitions(helper.name)) == 1
-    simple = simple and len(scopes_of(source).bindings[helper].get(name.id, [])) == 1
-    if not simple or name.id not in places:
+    simple = simple and len(scopes_of(source).bindings[helper].get(name, [])) == 1
+    if not simple or name not in places:
         return []
+    index = places.index(name) - (places[0] == "self")
+    calls, shortest = _calls(source, helper)
+    return [call.args[index] for call in calls] if shortest and index < shortest else []
+
+
+@once
+def _calls(source: PythonSource, helper: ast.FunctionDef) -> tuple[list[ast.Call], int]:
+    """All that is done with a helper, where that is to call it with arguments that have no names; and the fewest of them."""
     mentions = _objects(source, helper) if helper.name == "__call__" else _mentions(source, helper.name)
     calls = [above for node in mentions if isinstance(above := source.parent(node), ast.Call) and above.func is node]
-    if not calls or len(calls) < len(mentions):
-        return []
-    index = places.index(name.id) - (places[0] == "self")
-    passed = [call.args[index] for call in calls if len(call.args) > index and not call.keywords]
-    return passed if len(passed) == len(calls) else []
+    if not calls or len(calls) < len(mentions) or any(call.keywords for call in calls):
+        return [], 0
+    return calls, min(len(call.args) for call in calls)
 
 
 def _mentions(source: PythonSource, helper: str) -> list[ast.AST]:
@@ -84,14 +112,14 @@ def _is_of_another(source: PythonSource, method: ast.AST) -> bool:
     return isinstance(owner, ast.Attribute) and _is_a_dict(source, name)
 
 
-@functools.lru_cache(maxsize=64)
+@once
 def _is_given(source: PythonSource, name: str) -> bool:
     """Whether the file gives a name something besides what it imports."""
     own = source.values(name) or source.definitions(name) or name in source.parameters
     return bool(own) or any(_stores(node) for node in source.mentions(name))
 
 
-@functools.lru_cache(maxsize=64)
+@once
 def _is_a_dict(source: PythonSource, name: str) -> bool:
     """Whether all that a name is ever given are dicts that the file writes out."""
     values, stored = source.values(name), [node for node in source.mentions(name) if _stores(node)]
@@ -143,12 +171,21 @@ def _is_attribute(source: PythonSource, value: ast.expr) -> bool:
     return bool(made) and by_torch and written is not None and written.isdisjoint({*chain, "data"})
 
 
-@functools.lru_cache(maxsize=64)
+@once
 def _kept_values(source: PythonSource, name: str) -> list[ast.expr]:
     """What an attribute, or a variable of a class or the file, may be; not the local variables of this name."""
-    scopes = [scope for scope in scopes_of(source).bindings.items() if isinstance(scope[0], Function | ast.Lambda)]
-    local = {found.value for _, names in scopes for found in names.get(name, ())}
+    local = _given_locally(source).get(name, ())
     return [value for value in source.values(name) if value not in local]
+
+
+@once
+def _given_locally(source: PythonSource) -> dict[str, set[ast.expr | None]]:
+    """What functions give their variables, by name."""
+    given: dict[str, set[ast.expr | None]] = {}
+    for scope, names in scopes_of(source).bindings.items():
+        for name, found in names.items() if isinstance(scope, Function | ast.Lambda) else ():
+            given.setdefault(name, set()).update(each.value for each in found)
+    return given
 
 
 @functools.lru_cache(maxsize=8)
@@ -176,7 +213,7 @@ def becomes_a_weight(source: PythonSource, draw: ast.Call) -> bool:
     if not isinstance(made, ast.Call) or any(source.definitions(name) for name in _BEFORE_WEIGHTS):
         return False
     statement = source.parent(made)
-    function = next((item for item in source.ancestors(made) if isinstance(item, ast.FunctionDef | ast.Lambda)), None)
+    function = helper_of(source, made)
     if function is None or function is not source.method(source.entry, "__init__") or source.computes_names:
         return False
     if source.dotted(made.func) == "torch.nn.Parameter":
@@ -185,10 +222,15 @@ def becomes_a_weight(source: PythonSource, draw: ast.Call) -> bool:
     else:
         registers = ast.unparse(made.func) == "self.register_buffer" and isinstance(statement, ast.Expr)
         name = source.text(made.args[0]) if registers and len(made.args) == 2 and not made.keywords else None
-    all_seen = any(node in source.live for each in _ALL_WEIGHTS for node in source.mentions(each))
-    return name is not None and not all_seen and not _read_early(source, name)
+    return name is not None and not _are_all_seen(source) and not _read_early(source, name)
 
 
+@once
+def _are_all_seen(source: PythonSource) -> bool:
+    return any(node in source.live for each in _ALL_WEIGHTS for node in source.mentions(each))
+
+
+@once
 def _read_early(source: PythonSource, name: str) -> bool:
     """Whether an attribute is read outside forward's path by anything but `torch.nn.init`."""
     for node in source.mentions(name):

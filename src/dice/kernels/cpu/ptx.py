@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from dice.kernels.source.lexer import Token, at_commas, matching, shallow, source_of
 
@@ -102,8 +103,9 @@ def _instruction(template: str, operands: Sequence[tuple[str, str]]) -> str | No
         return "__syncthreads()"
     if name == "trap":
         return "__trap()"
-    parts = [part.strip() for part in re.split(r",(?![^{]*\})", rest)]
-    arguments = [_operand(part, [expression for _, expression in operands]) for part in parts]
+    parts = [part.strip() for part in _at_commas(rest)]
+    expressions = [expression for _, expression in operands]
+    arguments = [_operand(part, expressions) for part in parts]
     plain = _FLAGS.sub("", name)
     kind = plain.rsplit(".", 1)[-1]
     if any(argument is None for argument in arguments) or not arguments:
@@ -144,6 +146,17 @@ def _move(to: str, given: str, into: str, out_of: str) -> str | None:
         return f"{to} = {given}"
     bits = _SAME_BITS.get((out_of, into))
     return bits and f"{to} = {bits.format(given)}"
+
+
+def _at_commas(text: str) -> list[str]:
+    """The text in parts, between commas that the next brace does not close in."""
+    ends, closed = [len(text)], False
+    for place in range(len(text) - 1, -1, -1):
+        if text[place] in "{}":
+            closed = text[place] == "}"
+        elif text[place] == "," and not closed:
+            ends.append(place)
+    return [text[begin + 1 : end] for begin, end in pairwise([-1, *reversed(ends)])]
 
 
 def _constraint(text: str, operands: Sequence[tuple[str, str]]) -> str:

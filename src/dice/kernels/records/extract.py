@@ -10,13 +10,16 @@ Anything else is `no_code`, with the reason.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
 from dice.python_text import parse_python
 
-_FENCE = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w+#.-]*)[^\n`]*$")
-_INLINE_BLOCK = re.compile(r"```(?P<language>(?:(?:python3?|py|cpp|cuda|c\+\+|c)\b)?)[ \t]*(?P<code>.*?)```", re.DOTALL)
+_FENCE = re.compile(r"^[ \t]*(?P<fence>`{3,}+|~{3,}+)[ \t]*+(?P<language>[\w+#.-]*+)[^\n`]*$")
+_INLINE_BLOCK = re.compile(
+    r"```(?P<language>(?:(?:python3?|py|cpp|cuda|c\+\+|c)\b)?)[ \t]*+(?P<code>.*?)```", re.DOTALL
+)
 _PYTHON = {"", "python", "py", "python3", "pytorch"}
 _ENTRY = re.compile(r"^[ \t]*class[ \t]+ModelNew\b", re.MULTILINE)
 _START = re.compile(r"^(import|from|class|def|@|#|\"\"\"|'''|[A-Za-z_]\w*[ \t]*=)")
@@ -102,12 +105,13 @@ def _fenced_blocks(text: str) -> list[_Block]:
     return blocks
 
 
-def _parses(code: str) -> bool:
+def _error_line(code: str) -> float | None:
+    """The line, from 1, up to which no Python begins so; infinite where that is not known. None: all of it is Python."""
     try:
         parse_python(code)
-    except SyntaxError:
-        return False
-    return True
+    except SyntaxError as error:
+        return error.lineno or math.inf
+    return None
 
 
 def _bare_code(text: str) -> str | None:
@@ -121,8 +125,12 @@ def _bare_code(text: str) -> str | None:
     ]
     # A stretch from the earliest start to the latest end is the longest; the number of tries is bounded.
     for start in starts[:60]:
+        wrong = math.inf
         for end in ends[:60]:
+            if end - start >= wrong:
+                continue  # it has the line that was wrong in a longer one
             code = "\n".join(lines[start:end])
-            if _parses(code):
+            wrong = _error_line(code)
+            if wrong is None:
                 return code.rstrip() + "\n"
     return None

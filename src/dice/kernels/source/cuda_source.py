@@ -155,9 +155,11 @@ class CudaSource:
 
     def line_text(self, offset: int) -> str:
         """The text of the line that an offset lies in, without the white space around it."""
-        start = self._lines.starts[self.line(offset) - 1]
-        end = self.text.find("\n", offset)
-        return self.text[start : end if end >= 0 else len(self.text)].strip()
+        return self._line_texts[self.line(offset) - 1]
+
+    @cached_property
+    def _line_texts(self) -> list[str]:
+        return [line.strip() for line in self.text.split("\n")]
 
     @cached_property
     def _lines(self) -> Lines:

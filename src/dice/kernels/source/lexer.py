@@ -70,7 +70,7 @@ _PATTERN = re.compile(
   | (?P<comment>//(?:{_SPLICE}|[^\n])*)
   | (?P<block>/\*)
   | (?P<raw>(?:u8|[uUL])?R"(?P<fence>[^()\\\s]{{0,16}})\()
-  | (?P<string>(?:u8|[uUL])?"(?:{_SPLICE}|\\.|[^"\\\n])*")
+  | (?P<string>(?:u8|[uUL])?"(?:{_SPLICE}|\\.|[^"\\\n])*+")
   | (?P<char>(?:u8|[uUL])?'(?:\\.|[^'\\\n])+')
   | (?P<number>\.?[0-9](?:[eEpP][+-]|'[0-9A-Za-z]|[0-9A-Za-z_.])*)
   | (?P<identifier>[A-Za-z_$][A-Za-z0-9_$]*(?:(?:{_SPLICE})+[A-Za-z0-9_$]+)*)
