@@ -94,6 +94,24 @@ def test_rows_of_one_slot_see_each_other():
     torch.testing.assert_close(hidden, torch.stack((full[0, 12:], full[0, 8:12])), atol=1e-4, rtol=0)
 
 
+@torch.no_grad()
+def test_rows_whose_slots_lie_apart_see_what_copies_of_them_show():
+    config = make_config()
+    cache = KVCache(config, 9, 40, dtype=torch.float32, device="cpu")
+    for part in (cache.key, cache.value):
+        part.normal_()
+    slots, starts = torch.tensor([0, 8, 8]), torch.tensor([20, 32, 36])
+    attend = CachedAttention(cache, slots, starts, tokens=4, block_size=4, longest=40)
+    assert attend.places is None
+    query, key, value = (
+        torch.randn(3, heads, 4, config.head_dim)
+        for heads in (config.num_attention_heads, config.num_key_value_heads, config.num_key_value_heads)
+    )
+    found = attend(1, query, key, value)
+    copies = cache.key[1][slots], cache.value[1][slots]
+    assert torch.equal(found, DenseAttention(attend.mask)(1, query, *copies))
+
+
 @pytest.mark.parametrize("length", [300, 512, 1280])
 def test_tiles_are_those_that_torch_finds_in_the_dense_mask(length):
     generator = torch.Generator().manual_seed(length)

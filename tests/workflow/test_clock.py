@@ -49,7 +49,7 @@ def test_the_tiny_scale_fixes_what_depends_on_the_machine():
     assert (reward.judging.correctness_trials, reward.judging.measure_time) == (1, False), "as without a seed"
     verify = tiny.verify_spec("8B-dice", 0)
     assert (verify["judging"]["seed"], verify["machine"]["threads"]) == (0, 1)
-    assert tiny.study.threads == 1
+    assert tiny.study.threads == verify["machine"]["jobs"] == 1
 
 
 @contextlib.contextmanager

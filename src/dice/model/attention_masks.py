@@ -22,6 +22,8 @@ TILE = 128
 """Queries (and keys) in one tile of FlexAttention."""
 PAIRS_AT_A_TIME = 1024
 """Tiles that are checked pair by pair at one time; a tile has 16,384 pairs of tokens."""
+QUERIES = 128
+"""Most queries of a part of SampleAttention."""
 PAD_SAMPLE = -1
 """Sample number of padding tokens; they attend only to padding of their own block."""
 
@@ -89,23 +91,56 @@ class PackedAttention:
 
 
 class SampleAttention:
-    """Attention under a layout's mask, one sample at a time: on a CPU, masked pairs between samples would cost time."""
+    """Attention under the mask of a layout in the order of `sample_order`, part by part of each sample.
+
+    On a CPU every masked pair costs time. A part has up to QUERIES queries, and of the keys only those between the first
+    and the last that its queries see, among the clean and among the noised ones.
+    """
 
     def __init__(self, layout: Layout) -> None:
-        self.groups: list[tuple[Tensor, DenseAttention]] = []
-        for number in layout.sample.unique():
-            rows = torch.nonzero(layout.sample == number)[:, 0]
-            part = Layout(layout.sample[rows], layout.block[rows], layout.noised[rows])
-            self.groups.append((rows, DenseAttention(part.dense())))
-        order = torch.cat([rows for rows, _ in self.groups])
-        self.back = torch.empty_like(order)
-        self.back[order] = torch.arange(len(order), device=order.device)
+        self.lengths = torch.unique_consecutive(layout.sample, return_counts=True)[1].tolist()
+        columns = (part.split(self.lengths) for part in (layout.sample, layout.block, layout.noised))
+        self.samples = [_parts(Layout(*sample)) for sample in zip(*columns, strict=True)]
 
     def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        seen = [
-            attend(layer, *(part.index_select(2, rows) for part in (query, key, value))) for rows, attend in self.groups
-        ]
-        return torch.cat(seen, 2).index_select(2, self.back)
+        samples = zip(*(part.split(self.lengths, 2) for part in (query, key, value)), strict=True)
+        return torch.cat(
+            [
+                part(layer, queries, keys, values)
+                for parts, (of_sample, keys, values) in zip(self.samples, samples, strict=True)
+                for part, queries in zip(parts, of_sample.split([part.queries for part in parts], 2), strict=True)
+            ],
+            2,
+        )
+
+
+class _Part:
+    """Some queries of a sample, under their rows `seen` [queries, tokens] of its mask; its first `clean` tokens are clean."""
+
+    def __init__(self, seen: Tensor, clean: int) -> None:
+        self.queries = len(seen)
+        keys = torch.nonzero(seen.any(0))[:, 0]
+        kinds = (keys[keys < clean], keys[keys >= clean])
+        self.spans = [slice(int(kind[0]), int(kind[-1]) + 1) for kind in kinds if len(kind)]
+        self.attend = DenseAttention(torch.cat([seen[:, span] for span in self.spans], 1))
+
+    def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        near = (torch.cat([part[:, :, span] for span in self.spans], 2) for part in (key, value))
+        return self.attend(layer, query, *near)
+
+
+def _parts(sample: Layout) -> list[_Part]:
+    """The parts of one sample: clean queries, then noised ones."""
+    clean = int((sample.noised == 0).sum())
+    return [
+        _Part(seen, clean) for half in sample.dense().tensor_split([clean]) for seen in half.split(QUERIES) if len(seen)
+    ]
+
+
+def sample_order(layout: Layout) -> Tensor:
+    """[tokens]: the order in which each sample's tokens stand together, clean ones first, both by block."""
+    of_sample = 2 * layout.sample + (layout.noised > 0)
+    return torch.argsort(of_sample * (layout.block.max() + 1) + layout.block, stable=True)
 
 
 class FlexMaskAttention:
@@ -176,11 +211,6 @@ def _listed(tiles: Tensor) -> tuple[Tensor, Tensor]:
     """Number and indices of each row's allowed tiles, in the form that BlockMask wants: [1, 1, rows(, columns)] int32."""
     order = tiles.to(torch.int8).argsort(dim=1, descending=True, stable=True)
     return tiles.sum(1, dtype=torch.int32)[None, None], order.to(torch.int32)[None, None]
-
-
-def attention_for(layout: Layout) -> SampleAttention | FlexMaskAttention:
-    """The attention for the layout's device."""
-    return flex_attention_for(layout) if layout.sample.is_cuda else SampleAttention(layout)
 
 
 def visible_pairs(layout: Layout) -> int:

@@ -52,7 +52,8 @@ class CachedAttention:
     `limits` [n] on.
 
     Where the rows' slots lie close together, the cache is read in place, with the rows of a slot side by side. Otherwise
-    each row gets a copy of its slot; on a CPU, copying takes longer than the attention itself.
+    each row gets a copy of its slot; or, on a CPU, where copying takes longer than the attention itself, rows are done one
+    after the other.
     """
 
     def __init__(
@@ -96,6 +97,10 @@ class CachedAttention:
         keys[self.slots[:, None], :, self.positions] = key.transpose(1, 2).to(keys.dtype)
         values[self.slots[:, None], :, self.positions] = value.transpose(1, 2).to(values.dtype)
         seen = DenseAttention(self.mask)
+        if self.places is None and query.is_cpu:
+            return torch.cat(
+                [self._alone(row, slot, query, keys, values) for row, slot in enumerate(self.slots.tolist())]
+            )
         if self.places is None:
             return seen(layer, query, keys[self.slots, :, : self.longest], values[self.slots, :, : self.longest])
         out = seen(
@@ -106,6 +111,13 @@ class CachedAttention:
         )
         rows = out.unflatten(2, (self.width, -1)).transpose(1, 2).flatten(0, 1)
         return rows[self.places]
+
+    def _alone(self, row: int, slot: int, query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """The attention of one row, which reads its slot in place."""
+        one = slice(row, row + 1)
+        here = slice(slot, slot + 1)
+        see = DenseAttention(self.mask[one])
+        return see(0, query[one], keys[here, :, : self.longest], values[here, :, : self.longest])
 
     def _side_by_side(self, rows: Tensor, empty: int) -> Tensor:
         """[n, heads, tokens, d] as [slots of the span, heads, width tokens, d]; empty places are filled with `empty`."""

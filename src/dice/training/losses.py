@@ -12,7 +12,7 @@ stay exactly the same and the rows shrink by the length of the prompts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -20,7 +20,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dice.model.attention_masks import PAD_SAMPLE, Layout, attention_for, visible_pairs
+from dice.model.attention_masks import (
+    PAD_SAMPLE,
+    Layout,
+    SampleAttention,
+    flex_attention_for,
+    sample_order,
+    visible_pairs,
+)
 from dice.model.transformer import ModelConfig, Transformer
 from dice.training.batched_attention import BatchedAttention
 from dice.training.packing import Ints, Pack
@@ -91,6 +98,13 @@ class TrainingRows:
         """The same on another device."""
         moved = (getattr(self, name).to(device) for name in ("ids", "positions", "layout", "at", "targets", "weights"))
         return TrainingRows(*moved)
+
+    def by_sample(self) -> TrainingRows:
+        """The same in the order of SampleAttention."""
+        order = sample_order(self.layout)
+        layout = Layout(*(part[order] for part in (self.layout.sample, self.layout.block, self.layout.noised)))
+        at = torch.argsort(order)[self.at]
+        return replace(self, ids=self.ids[order], positions=self.positions[order], layout=layout, at=at)
 
 
 def diffusion_rows(pack: Pack, noise: Noise, *, block_size: int, mask_id: int, multiple: int = 1) -> TrainingRows:
@@ -190,8 +204,11 @@ def target_log_probs(
     """
     if attention == "batched":
         attend = BatchedAttention(rows.layout, model.dtype)
+    elif rows.layout.sample.is_cuda:
+        attend = flex_attention_for(rows.layout)
     else:
-        attend = attention_for(rows.layout)
+        rows = rows.by_sample()
+        attend = SampleAttention(rows.layout)
     hidden = model(rows.ids[None], rows.positions[None], attend)[0]
     return model.log_probs(hidden[rows.at], rows.targets, chunk=chunk, never=never)
 
