@@ -72,7 +72,7 @@ def test_the_folder_has_the_evidence_and_leaves_weights_and_data_out(study):
         assert one.sha256 == hashlib.sha256((study / path).read_bytes()).hexdigest()
         assert one.bytes == (study / path).stat().st_size
     assert (study / FOLDER / "outside" / "reported.csv").is_file()
-    assert (study / FOLDER / "models" / "8B-dice" / "history.jsonl").is_file()
+    assert (study / FOLDER / "models" / "8B-dice" / "history.jsonl.xz").is_file()
     generations = study / FOLDER / "generations" / "8B-dice" / "seed0.jsonl.xz"
     assert lzma.decompress(generations.read_bytes()) == (study / "results/generations/8B-dice/seed0.jsonl").read_bytes()
 

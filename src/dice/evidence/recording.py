@@ -1,8 +1,8 @@
 """A recorded study: the small folder of what its tables and figures are made from, and of them themselves.
 
 `record.json` names each file of the study by the path that the manifests know, with its hash. A file below the study's
-results has the same place in the folder; one from elsewhere lies below `outside/`. JSON lines are compressed (`.xz`), but for
-histories. Weights and large data are left out: of them the hash is kept. Where a study was unpacked for good, `unpacked.json`
+results has the same place in the folder; one from elsewhere lies below `outside/`. JSON lines are compressed
+(`.xz`). Weights and large data are left out: of them the hash is kept. Where a study was unpacked for good, `unpacked.json`
 is the same index, and each file lies at the path that the manifests know.
 """
 
@@ -87,7 +87,7 @@ def check_replaced(out: Path, read: Path) -> None:
 
 def is_compressed(path: str) -> bool:
     """Whether a file is stored compressed."""
-    return path.endswith(".jsonl") and not path.endswith(HISTORY)
+    return path.endswith(".jsonl")
 
 
 def is_recorded(folder: Path) -> bool:
