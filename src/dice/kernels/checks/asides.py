@@ -70,7 +70,7 @@ _HOLDS_MORE = (
 
 def is_aside(source: PythonSource, node: ast.AST) -> bool:
     """Whether a node stands in such a function."""
-    around = _around(source, node)
+    around = source.function_around(node)
     return isinstance(around, ast.FunctionDef) and _is_aside(source, around)
 
 
@@ -95,13 +95,9 @@ def _gives_nothing(source: PythonSource, function: ast.FunctionDef) -> bool:
         and not function.decorator_list
         and not (function.args.defaults or function.args.kw_defaults)
         and is_called_by_others(source)
-        and all(isinstance(source.parent(call), ast.Expr) and _around(source, call) is source.forward for call in calls)
+        and all(isinstance(source.parent(call), ast.Expr) and source.function_around(call) is source.forward for call in calls)
         and all(is_told(source, part) for call in calls for part in [*call.args, *(k.value for k in call.keywords)])
     )
-
-
-def _around(source: PythonSource, node: ast.AST) -> ast.AST | None:
-    return source.function_around(node)
 
 
 @dataclass(frozen=True)
