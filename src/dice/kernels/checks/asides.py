@@ -95,7 +95,8 @@ def _gives_nothing(source: PythonSource, function: ast.FunctionDef) -> bool:
         and not function.decorator_list
         and not (function.args.defaults or function.args.kw_defaults)
         and is_called_by_others(source)
-        and all(isinstance(source.parent(call), ast.Expr) and source.function_around(call) is source.forward for call in calls)
+        and all(isinstance(source.parent(call), ast.Expr) for call in calls)
+        and all(source.function_around(call) is source.forward for call in calls)
         and all(is_told(source, part) for call in calls for part in [*call.args, *(k.value for k in call.keywords)])
     )
 
