@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
-from dice.kernels.candidate.noise import noisy_blocks, sizes_of
+from dice.kernels.candidate.noise import leave, nearly_right, noisy_blocks, sizes_of
 
 
 def test_sizes_of_nested_tensors() -> None:
@@ -26,3 +27,36 @@ def test_nothing_is_drawn_from_the_default_generator() -> None:
     torch.manual_seed(7)
     noisy_blocks([64, 1024], torch.device("cpu"))
     assert torch.equal(torch.rand(4), plain)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        torch.linspace(-3, 3, 640).reshape(10, 64).T,
+        torch.tensor(2.0, dtype=torch.float64),
+        torch.full((65,), -1.0, dtype=torch.bfloat16),
+        torch.arange(-64, 64),
+        torch.zeros(200, dtype=torch.bool),
+    ],
+    ids=["a view", "a number", "16 bits", "whole numbers", "truth"],
+)
+def test_of_a_nearly_right_answer_a_few_elements_are_wrong(answer: torch.Tensor) -> None:
+    (near,) = nearly_right([answer])
+    wrong = int((near != answer.reshape(-1)).sum())
+    assert near.dtype == answer.dtype
+    assert 1 <= wrong <= max(1, -(-answer.numel() // 64))
+    assert not near.is_floating_point() or float((near - answer.reshape(-1)).abs().max()) >= 1
+
+
+def test_answers_that_are_too_large_or_of_rare_types_are_left_out() -> None:
+    assert nearly_right([torch.empty(1 << 25), torch.zeros(4, dtype=torch.complex64), torch.empty(0), None, 3]) == []
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bool, torch.bfloat16, torch.int64])
+def test_pieces_of_memory_with_an_answer_lie_between_free_ones(dtype: torch.dtype) -> None:
+    answer = torch.arange(1000).to(dtype)
+    between = leave([answer, answer[:3]], torch.device("cpu"))
+    assert len(between) > 8
+    for block, held in ((between[0], answer), (between[-1], answer[:3])):
+        assert block.nbytes > held.nbytes
+        assert torch.equal(block[: held.nbytes].view(dtype), held)

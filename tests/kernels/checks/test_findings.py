@@ -166,6 +166,11 @@ LATER: list[tuple[ExperimentOutcome, ExperimentOutcome]] = [("stale", "right"), 
         ),
         ("uninitialised_output", {"poison_left": 3}, {"poison_left": 0}),
         (
+            "result_cache",
+            {"experiments": [ExperimentResult(name="left_answer", outcome="stale")]},
+            {"experiments": [ExperimentResult(name="left_answer", outcome="right")]},
+        ),
+        (
             "unstable_output",
             {"experiments": [ExperimentResult(name="repeat_same_input", outcome="wrong")]},
             {"experiments": [ExperimentResult(name="repeat_same_input", outcome="right")]},

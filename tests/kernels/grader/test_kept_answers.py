@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from dice.kernels.candidate.kept_answers import Part
+from dice.kernels.candidate.noise import LAST_ANSWER
 from dice.kernels.grader import kept_answers
-from dice.kernels.grader.candidate_run import CandidateRun
-from dice.kernels.grader.kept_answers import experiment_kept_answers, experiment_kept_values
+from dice.kernels.grader.candidate_run import NAN_BYTE, CandidateRun
+from dice.kernels.grader.kept_answers import experiment_kept_answers, experiment_kept_values, experiment_left_answer
 from dice.kernels.grader.reference import Trial
 
 
@@ -38,7 +39,7 @@ class Asked:
         self.asked += [how["part"]] if "part" in how else []
         return SimpleNamespace(numbers=self._numbers, kept=self._kept)
 
-    def forward(self, _: int) -> None:
+    def forward(self, _: int, poison: int = NAN_BYTE) -> None:
         """Nothing to do."""
 
     def fetch(self, _: Any, expected: torch.Tensor) -> torch.Tensor:
@@ -135,3 +136,30 @@ def test_who_goes_on_from_what_it_kept_is_told(
     experiment_kept_values(cast(CandidateRun, run))
     assert [(one.name, one.outcome) for one in run.evidence.experiments] == [("kept_values", one) for one in outcomes]
     assert run.pieces == asked
+
+
+class Trusts(Asked):
+    """A run whose candidate is wrong from its `wrong`-th call on new memory with the last answer."""
+
+    def __init__(self, wrong: int) -> None:
+        super().__init__(set())
+        self.left, self._wrong = 0, wrong
+
+    def forward(self, _: int, poison: int = NAN_BYTE) -> None:
+        self.left += poison == LAST_ANSWER
+        self._spoilt = poison == LAST_ANSWER and self.left >= self._wrong
+
+
+@pytest.mark.parametrize(
+    ("wrong", "again", "outcomes", "calls"),
+    [(9, 1.0, ["right"], 3), (1, 1.0, ["stale"], 2), (3, 1.0, ["stale"], 4), (4, 1.0, ["right"], 3), (1, 2.0, [], 0)],
+    ids=["writes all", "trusts", "was given other memory at first", "later", "the reference remembers"],
+)
+def test_who_trusts_new_memory_is_told(
+    monkeypatch: pytest.MonkeyPatch, wrong: int, again: float, outcomes: list[str], calls: int
+) -> None:
+    trials_of_ones(monkeypatch, again)
+    run = Trusts(wrong)
+    experiment_left_answer(cast(CandidateRun, run))
+    assert [(one.name, one.outcome) for one in run.evidence.experiments] == [("left_answer", one) for one in outcomes]
+    assert run.left == calls

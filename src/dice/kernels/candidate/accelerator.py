@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from dice.kernels.candidate.call_timer import CallTimer
-from dice.kernels.candidate.noise import leave_noise
+from dice.kernels.candidate.noise import leave, leave_noise
 from dice.kernels.candidate.poison import Poison
 from dice.kernels.cpu.device import CudaOnCpu
 from dice.kernels.cpu.runtime import CpuRuntime
@@ -52,6 +52,15 @@ class Accelerator:
             leave_noise(sizes, self.device)
         if self.cuda is not None:
             self.cuda.synchronize()
+
+    def leave(self, answers: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """These answers [n] in the memory that a call gets next, if it asks for their sizes. To be held meanwhile: see
+        `dice.kernels.candidate.noise.leave`."""
+        with self.honest():
+            behind = leave(answers, self.device)
+        if self.cuda is not None:
+            self.cuda.synchronize()
+        return behind
 
     def settle(self) -> None:
         """Wait for the device; an error state that is left behind is a failure, reported or not."""

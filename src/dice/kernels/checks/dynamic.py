@@ -385,6 +385,11 @@ def _of_experiment(experiment: ExperimentResult) -> Iterator[Finding]:
         yield _dynamic(
             "result_cache", "what it had kept of a call was overwritten, and the same inputs then gave a wrong output"
         )
+    elif experiment.name == "left_answer" and experiment.outcome == "stale":
+        yield _dynamic(
+            "result_cache",
+            "new memory held its last answer, nearly right, and the same inputs then gave a wrong output",
+        )
     elif experiment.name == "same_steps" and experiment.outcome == "stale":
         yield _dynamic(
             "result_cache",

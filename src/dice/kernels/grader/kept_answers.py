@@ -3,15 +3,16 @@
 It may compare them in full, by a kernel, and keep them on the device: then the values are right, and kernels are launched
 each time. So the last answer is overwritten wherever it may be kept (`dice.kernels.candidate.kept_answers`), or one piece of
 the memory that follows the inputs (`dice.kernels.candidate.kept_values`), and the same inputs come again. A program that
-computes writes all of it anew.
+computes writes all of it anew. Nor does a program go by what new memory holds, where its last answer may lie.
 """
 
 from __future__ import annotations
 
 from dice.kernels.candidate.kept_answers import Part
+from dice.kernels.candidate.noise import LAST_ANSWER
 from dice.kernels.compare import compare_outputs
 from dice.kernels.grader.agreement import compare, expected_outputs
-from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.candidate_run import NAN_BYTE, CandidateRun
 from dice.kernels.grader.outcome import new_trial
 from dice.kernels.grader.reference import Trial
 from dice.kernels.records.evidence import ExperimentName, ExperimentOutcome, ExperimentResult
@@ -19,6 +20,8 @@ from dice.kernels.sandbox.replies import Done, Overwritten
 
 _MOST_PIECES = 12
 """Of memory that follows the inputs, thirds among them."""
+_MEMORIES = 3
+"""Calls on new memory with the last answer: the allocator may have given another piece away."""
 _MOST_COPIES = 4
 """Of an answer that are overwritten one at a time."""
 
@@ -57,6 +60,30 @@ def experiment_kept_values(run: CandidateRun) -> None:
             if outcome == "stale" or piece + 1 >= pieces:
                 break
     _tell(run, "kept_values", outcomes)
+
+
+def experiment_left_answer(run: CandidateRun) -> None:
+    """Add a result `left_answer`: `stale` where new memory holds the last answer with a few wrong elements, and the same
+    inputs then give a wrong output, in two draws. Not asked where the reference has a memory of its own."""
+    if run.last is None or not run.evidence.launches:
+        return
+    with run.record.phase("experiments"):
+        run.make_model(run.weights_seed)
+        outcome = _from_new_memory(run)
+        if outcome == "stale":
+            outcome = _from_new_memory(run)
+    _tell(run, "left_answer", {outcome})
+
+
+def _from_new_memory(run: CandidateRun) -> ExperimentOutcome | None:
+    trials = _two_trials(run)
+    if trials is None:
+        return None
+    run.send("inputs", trials[0].inputs)
+    if not _is_right(run, trials[1]):
+        return None
+    calls = (_is_right(run, trials[1], not run.inputs_change, LAST_ANSWER) for _ in range(_MEMORIES))
+    return "right" if all(calls) else "stale"
 
 
 def _tell(run: CandidateRun, name: ExperimentName, outcomes: set[ExperimentOutcome | None]) -> None:
@@ -115,9 +142,10 @@ def _called_again(run: CandidateRun, part: Part) -> tuple[ExperimentOutcome | No
     return "right" if _is_right(run, second, stands=not run.inputs_change) else "stale", found.kept
 
 
-def _is_right(run: CandidateRun, trial: Trial, stands: bool = False) -> bool:
-    """stands: the inputs stand there from the call before, so that not even the version of a tensor tells the calls apart."""
+def _is_right(run: CandidateRun, trial: Trial, stands: bool = False, poison: int = NAN_BYTE) -> bool:
+    """stands: the inputs stand there from the call before, so that not even the version of a tensor tells the calls apart.
+    poison: as of `CandidateRun.forward`."""
     if not stands:
         run.send("refill", trial.inputs)
-    actual = run.fetch(run.forward(trial.forward_seed), trial.expected)
+    actual = run.fetch(run.forward(trial.forward_seed, poison=poison), trial.expected)
     return compare(run, trial, actual, "paper").ok

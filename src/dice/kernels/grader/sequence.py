@@ -19,7 +19,7 @@ from dice.kernels.grader.crossing import experiment_crossing
 from dice.kernels.grader.explaining import explain
 from dice.kernels.grader.fills import experiment_fills
 from dice.kernels.grader.guises import experiment_guises
-from dice.kernels.grader.kept_answers import experiment_kept_answers, experiment_kept_values
+from dice.kernels.grader.kept_answers import experiment_kept_answers, experiment_kept_values, experiment_left_answer
 from dice.kernels.grader.later import experiment_later
 from dice.kernels.grader.lending import definitions_of
 from dice.kernels.grader.many_calls import experiment_many_calls
@@ -70,6 +70,7 @@ _EXPERIMENTS = (
     experiment_relations,
     experiment_kept_answers,
     experiment_kept_values,
+    experiment_left_answer,
     experiment_later,
     experiment_guises,
     experiment_clocks,
