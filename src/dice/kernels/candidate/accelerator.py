@@ -57,10 +57,10 @@ class Accelerator:
         """These answers [n] in the memory that a call gets next, if it asks for their sizes. To be held meanwhile: see
         `dice.kernels.candidate.noise.leave`."""
         with self.honest():
-            behind = leave(answers, self.device)
+            between = leave(answers, self.device)
         if self.cuda is not None:
             self.cuda.synchronize()
-        return behind
+        return between
 
     def settle(self) -> None:
         """Wait for the device; an error state that is left behind is a failure, reported or not."""

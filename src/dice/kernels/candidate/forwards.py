@@ -61,7 +61,7 @@ class Forwards:
         if poison >= 0:
             accelerator.spread_poison(inputs, poison, everywhere=keep > 0, piece_bytes=piece_bytes)
         elif poison == LAST_ANSWER:
-            answers = accelerator.leave(answers)  # held to the end of the call
+            _between = accelerator.leave(answers)  # held to the end of the call
         else:
             accelerator.leave_noise(sizes)
         torch.manual_seed(seed)
