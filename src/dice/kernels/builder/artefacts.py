@@ -21,7 +21,7 @@ from pathlib import Path
 
 from dice.errors import HarnessError
 from dice.jsonl import atomic_writer
-from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, first_error
+from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, ToolRun, first_error
 from dice.kernels.builder.slim_headers import SlimRefused
 from dice.locks import file_lock
 
@@ -105,13 +105,18 @@ class Artefacts:
 
     def compile_own(self, meter: Meter, command: Sequence[str | Path], work: Path) -> None:
         """Run a compiler on source of ours. Raises NotPrepared when it fails, HarnessError when time, memory or disk end."""
+        done = self.try_own(meter, command, work)
+        if not done.ok:
+            raise NotPrepared(f"{Path(str(command[0])).name} failed on our own source: {first_error(done.output)}")
+
+    def try_own(self, meter: Meter, command: Sequence[str | Path], work: Path) -> ToolRun:
+        """What a compiler says to source of ours. Raises HarnessError when time, memory or disk end."""
         done = meter.run(command, work, LIMITS)
         if done.starved:
             raise HarnessError(f"{command[0]} was killed by the kernel, for lack of memory, on our own source.")
         if done.timed_out:  # a busy machine's failure, which would be remembered
             raise HarnessError(f"{command[0]} took more than {LIMITS.timeout_s:.0f} s on our own source.")
-        if not done.ok:
-            raise NotPrepared(f"{Path(str(command[0])).name} failed on our own source: {first_error(done.output)}")
+        return done
 
     def compile_side_by_side(self, meter: Meter, commands: Sequence[Sequence[str | Path]], work: Path) -> None:
         """`compile_own` for several commands at once, as many as there are cores."""

@@ -1,6 +1,7 @@
 // The support library's half of binding.h: pybind11 functions made from a table, with pybind11's casters and torch's
 // translation of exceptions. Follows `pybind11::cpp_function::initialize` and `torch::wrap_pybind_function`.
-#include <torch/extension.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include <new>
 #include <optional>
