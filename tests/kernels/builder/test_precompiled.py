@@ -60,12 +60,21 @@ def test_a_header_that_does_not_compile_is_not_prepared(precompiled: Precompiled
         precompiled.header(HeaderSpec("broken", "#include <no_such_header.h>\n", slim=False))
 
 
+def test_a_header_that_no_unit_can_start_from_is_not_prepared(
+    precompiled: Precompiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags, further = precompiled._header_flags(SPEC), iter([(), ("-fshort-enums", "-O2", "-fopenmp")])
+    monkeypatch.setattr(precompiled, "_header_flags", lambda _: (*flags, *next(further)))
+    with pytest.raises(NotPrepared, match=r"the precompiled header cannot be used: .*does not fit"):
+        precompiled.header(SPEC)
+
+
 @pytest.mark.parametrize(
     ("make", "modules"),
     [
         (Precompiled.launch_object, ["precompiled.py"]),
         (Precompiled.vocabulary, ["vocabulary.py", "headers.py", "precompiled.py"]),
-        (cpu_toolchain.runtime_library, ["artefacts.py", "precompiled.py", "cpu_toolchain.py"]),
+        (cpu_toolchain.runtime_library, ["artefacts.py", "precompiled.py", "slim_headers.py", "cpu_toolchain.py"]),
     ],
     ids=["launch object", "vocabulary", "runtime library"],
 )
