@@ -58,11 +58,11 @@ def test_an_action_says_what_a_stage_read_and_wrote(crate):
     judged = found["#run/results/verdicts/8B-dice/seed0.jsonl"]
     assert judged["@type"] == "CreateAction"
     assert ids(judged["instrument"]) == {"#dice-verify"}
-    assert ids(judged["object"]) == {"generations/8B-dice/seed0.jsonl.xz", "data/problems.jsonl.xz"}
-    assert ids(judged["result"]) == {"verdicts/8B-dice/seed0.jsonl.xz"}
+    assert ids(judged["object"]) == {"generations/8B-dice/seed0.jsonl", "data/problems.jsonl"}
+    assert ids(judged["result"]) == {"verdicts/8B-dice/seed0.jsonl"}
     assert judged["startTime"] <= judged["endTime"]
     trained = found["#run/results/models/8B-dice"]
-    assert ids(trained["object"]) == {"data/pairs.jsonl.xz"}
+    assert ids(trained["object"]) == {"data/pairs.jsonl"}
     assert ids(trained["result"]) == {"models/8B-dice/"}
     assert ids(found["#run/results/generations/8B-dice/seed0.jsonl"]["object"]) == {"models/8B-dice/"}
     assert {"table1.csv", "figure1.csv", "scores/8B-dice.json"} <= ids(found["#run"]["result"])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import lzma
+import io
 import shutil
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -41,11 +42,24 @@ def clone(study, tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def repack(path: Path, old: str, new: str) -> None:
-    """Another text in a compressed file."""
-    text = lzma.decompress(path.read_bytes()).decode()
-    assert old in text
-    path.write_bytes(lzma.compress(text.replace(old, new).encode()))
+def lines(place: Path) -> bytes:
+    """The recorded file of JSON lines that has this place."""
+    with tarfile.open(place.with_name("jsonl.tar.xz")) as tar:
+        return tar.extractfile(place.name).read()
+
+
+def repack(place: Path, old: str, new: str) -> None:
+    """Another text in one file of an archive."""
+    archive = place.with_name("jsonl.tar.xz")
+    with tarfile.open(archive) as tar:
+        files = {name: tar.extractfile(name).read() for name in tar.getnames()}
+    assert old.encode() in files[place.name]
+    files[place.name] = files[place.name].replace(old.encode(), new.encode())
+    with tarfile.open(archive, "w:xz") as tar:
+        for name, data in files.items():
+            header = tarfile.TarInfo(name)
+            header.size = len(data)
+            tar.addfile(header, io.BytesIO(data))
 
 
 def test_every_report_comes_out_again_byte_for_byte(study, clone, capsys):
@@ -72,9 +86,9 @@ def test_the_folder_has_the_evidence_and_leaves_weights_and_data_out(study):
         assert one.sha256 == hashlib.sha256((study / path).read_bytes()).hexdigest()
         assert one.bytes == (study / path).stat().st_size
     assert (study / FOLDER / "outside" / "reported.csv").is_file()
-    assert (study / FOLDER / "models" / "8B-dice" / "history.jsonl.xz").is_file()
-    generations = study / FOLDER / "generations" / "8B-dice" / "seed0.jsonl.xz"
-    assert lzma.decompress(generations.read_bytes()) == (study / "results/generations/8B-dice/seed0.jsonl").read_bytes()
+    for path in ("models/8B-dice/history.jsonl", "generations/8B-dice/seed0.jsonl"):
+        assert lines(study / FOLDER / path) == (study / "results" / path).read_bytes()
+    assert not list((study / FOLDER).rglob("*.jsonl"))
 
 
 def test_training_data_come_along_where_they_are_asked_for(study, tmp_path, monkeypatch):
@@ -83,7 +97,7 @@ def test_training_data_come_along_where_they_are_asked_for(study, tmp_path, monk
     assert {path for path, one in made.files.items() if one.left_out} == {
         f"results/models/8B-{unit}/model.safetensors" for unit in ("base", "dice")
     }
-    pairs = lzma.decompress((tmp_path / "out" / "data" / "pairs.jsonl.xz").read_bytes())
+    pairs = lines(tmp_path / "out" / "data" / "pairs.jsonl")
     assert pairs == (study / "results/data/pairs.jsonl").read_bytes()
 
 
@@ -137,16 +151,21 @@ def test_a_figure_by_another_matplotlib_says_so(clone):
     assert wrong[0].note.startswith("drawn by matplotlib 3.0.0, here ")
 
 
-@pytest.mark.parametrize("path", ["verdicts/8B-dice/seed0.jsonl.xz", "generations/8B-dice/seed0.jsonl.xz"])
+@pytest.mark.parametrize("path", ["verdicts/8B-dice/seed0.jsonl", "generations/8B-dice/seed0.jsonl"])
 def test_changed_evidence_is_refused_by_name(clone, path):
     repack(FOLDER / path, "level1/2", "level1/3")
     with pytest.raises(DiceError, match=f"{path}: changed since it was recorded"):
         regenerate(FOLDER, Path("build"))
-    (FOLDER / path).write_bytes(b"no archive")
-    with pytest.raises(DiceError, match=f"{path}: damaged"):
+    archive = (FOLDER / path).with_name("jsonl.tar.xz")
+    with tarfile.open(archive, "w:xz"):
+        pass
+    with pytest.raises(DiceError, match=f"{archive}: seed0.jsonl is gone from it"):
         regenerate(FOLDER, Path("build"))
-    (FOLDER / path).unlink()
-    with pytest.raises(DiceError, match=f"{path}: gone"):
+    archive.write_bytes(b"no archive")
+    with pytest.raises(DiceError, match=f"{archive}: damaged"):
+        regenerate(FOLDER, Path("build"))
+    archive.unlink()
+    with pytest.raises(DiceError, match=f"{archive}: gone"):
         regenerate(FOLDER, Path("build"))
 
 
@@ -242,20 +261,21 @@ def test_what_was_left_out_may_come_back_but_not_as_another_file(study, remade):
 
 def test_an_audit_sees_each_change_of_the_folder(clone):
     """Another kernel under the same verdict; other weights than those that answered; a verdict turned around."""
-    place = FOLDER / "generations/8B-dice/seed0.jsonl.xz"
-    before = place.read_bytes()
+    place = FOLDER / "generations/8B-dice/seed0.jsonl"
+    archive = place.with_name("jsonl.tar.xz")
+    before = archive.read_bytes()
     repack(place, "x[0] = 0.0f", "x[0] = 9.0f")
     lines, good = audit(str(FOLDER / "table1.csv"), CELL, "level1/1_Add")
     assert not good
     assert "  the verdict is about this text: NO" in lines
     assert "  changed: results/generations/8B-dice/seed0.jsonl" in lines
-    place.write_bytes(before)
+    archive.write_bytes(before)
     sums = FOLDER / "models/8B-dice/SHA256SUMS"
     text = sums.read_text()
     sums.write_text("0" * 64 + text[64:])
     assert not audit(str(FOLDER / "table1.csv"), CELL)[1]
     sums.write_text(text)
-    repack(FOLDER / "verdicts/8B-dice/seed0.jsonl.xz", '"wrong_value"', '"correct"')
+    repack(FOLDER / "verdicts/8B-dice/seed0.jsonl", '"wrong_value"', '"correct"')
     lines, good = audit(str(FOLDER / "table1.csv"), CELL)
     assert not good
     assert any("NOT THE SAME" in line for line in lines)

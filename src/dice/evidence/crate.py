@@ -110,15 +110,9 @@ class _Writer:
     def _data(self, path: str) -> Any:
         kept = self.record.files.get(path)
         if kept is not None and not kept.left_out:
-            place = self.record.place(path)
             values = {"name": path, "sha256": kept.sha256}
             values |= {} if kept.bytes is None else {"contentSize": str(kept.bytes)}
-            if place.endswith(".xz"):
-                values |= {
-                    "encodingFormat": "application/x-xz",
-                    "description": "sha256 and size are those of the lines in it",
-                }
-            return self.crate.add_file(str(self.folder / place), place, properties=values)
+            return self.crate.add_file(str(self.root / path), str(self.record.place(path)), properties=values)
         inside = [name for name in self.record.files if name.startswith(f"{path}/")]
         if any(not self.record.files[name].left_out for name in inside):
             place = f"{self.record.place(path)}/"

@@ -100,16 +100,14 @@ def record(results: str, out: Path, limit_mb: float = LIMIT_MB, with_data: bool 
     part.mkdir(parents=True)
     try:
         made = Record(results=str(Path(results)), drawn_with=drawn_with, reports=[], files={})
-        for path in found.whole:
-            store(made, part, path, Path(path))
+        store(made, part, found.whole)
         for path in found.absent:
             if path not in found.whole:
                 made.files[path] = Kept(sha256=sha256_file(path), bytes=Path(path).stat().st_size, left_out=True)
         for path, digest in found.gone.items():
             made.files[path] = Kept(sha256=digest, bytes=None, left_out=True)
         made.reports = _reports(made, part, found.reports)
-        for path in sorted(made.made()):
-            store(made, part, path, Path(path))
+        store(made, part, made.made())
         write_record(part / INDEX, made)
         _check_size(part, limit_mb)
         shutil.rmtree(out, ignore_errors=True)
