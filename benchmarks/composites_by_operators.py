@@ -1,7 +1,7 @@
 """How many generated programs of two, three and four operators does each model of a recorded study have right?
 
     dice synth --config '{"n": 400, "seed": 9015, "generator": GENERATOR, "out": "composites.jsonl"}'
-    python benchmarks/composites_by_operators.py --pairs composites.jsonl --recorded results/recorded/nano --exam composites
+    python benchmarks/composites_by_operators.py --pairs composites.jsonl --results build/recorded/nano/results/nano
 
 `--pairs`: the exam's pairs as `dice synth` drew them, which say of what operators each program is. Programs are matched by
 their text; one of the exam that is not among the pairs is an error. Prints a line for each model: the share of its answers
@@ -11,7 +11,6 @@ that are right, by the number of operators, with the 95 % interval of `dice.eval
 from __future__ import annotations
 
 import argparse
-import lzma
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,10 +24,8 @@ from dice.jsonl import read_jsonl
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Rows of a compressed file of JSON lines."""
-    with lzma.open(path, "rb") as stream:
-        for line in stream:
-            yield from_json(line)
+    """Rows of a file of JSON lines."""
+    return map(from_json, path.read_bytes().splitlines())
 
 
 def operators_of(pairs: Path, exam: Path) -> dict[str, int]:
@@ -42,12 +39,10 @@ def operators_of(pairs: Path, exam: Path) -> dict[str, int]:
     return found
 
 
-def table(recorded: Path, exam: str, operators: Mapping[str, int]) -> Iterator[str]:
+def table(results: Path, exam: str, operators: Mapping[str, int]) -> Iterator[str]:
     """A line for each model."""
-    for folder in sorted((recorded / "verdicts").glob(f"*@{exam}")):
-        runs = [
-            [(v["problem_id"], v["status"] == "correct") for v in rows(f)] for f in sorted(folder.glob("*.jsonl.xz"))
-        ]
+    for folder in sorted((results / "verdicts").glob(f"*@{exam}")):
+        runs = [[(v["problem_id"], v["status"] == "correct") for v in rows(f)] for f in sorted(folder.glob("*.jsonl"))]
         cells = []
         for count in sorted(set(operators.values())):
             found = rate([[outcome for outcome in run if operators[outcome[0]] == count] for run in runs])
@@ -58,11 +53,11 @@ def table(recorded: Path, exam: str, operators: Mapping[str, int]) -> Iterator[s
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=Path, required=True, help="the exam's pairs")
-    parser.add_argument("--recorded", type=Path, required=True, help="folder that dice record wrote")
+    parser.add_argument("--results", type=Path, required=True, help="folder of a study's results")
     parser.add_argument("--exam", default="composites", help="its name (default: composites)")
     args = parser.parse_args()
-    exam = args.recorded / "data" / "exams" / args.exam / "problems.jsonl.xz"
-    for line in table(args.recorded, args.exam, operators_of(args.pairs, exam)):
+    exam = args.results / "data" / "exams" / args.exam / "problems.jsonl"
+    for line in table(args.results, args.exam, operators_of(args.pairs, exam)):
         print(line)
 
 

@@ -66,7 +66,7 @@ def cpu_header(precompiled: Precompiled, name: str) -> HeaderSpec:
 
 
 def runtime_library(precompiled: Precompiled) -> Path:
-    """`libdice_cpu.so`, behind all CPU objects; compiled the first time (20 s of CPU). Raises NotPrepared."""
+    """`libdice_cpu.so`, behind all CPU objects; compiled the first time (30 s of CPU). Raises NotPrepared."""
     machine = [flag.removeprefix("-march=") for flag in machine_flags()]
     digests = (
         files_digest(CPU_CSRC, CSRC / "extension"),
