@@ -149,7 +149,7 @@ def store(record: Record, folder: Path, paths: Iterable[str]) -> None:
 def _archive(files: dict[str, bytes]) -> bytes:
     """Always the same bytes for the same files."""
     plain = io.BytesIO()
-    with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+    with tarfile.open(fileobj=plain, mode="w") as tar:
         for name, data in files.items():
             header = tarfile.TarInfo(name)
             header.size = len(data)
