@@ -42,17 +42,21 @@ def clone(study, tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
+def archived(archive: Path) -> dict[str, bytes]:
+    """The files of an archive."""
+    with tarfile.open(archive) as tar:
+        return {one.name: data.read() for one in tar if (data := tar.extractfile(one)) is not None}
+
+
 def lines(place: Path) -> bytes:
     """The recorded file of JSON lines that has this place."""
-    with tarfile.open(place.with_name("jsonl.tar.xz")) as tar:
-        return tar.extractfile(place.name).read()
+    return archived(place.with_name("jsonl.tar.xz"))[place.name]
 
 
 def repack(place: Path, old: str, new: str) -> None:
     """Another text in one file of an archive."""
     archive = place.with_name("jsonl.tar.xz")
-    with tarfile.open(archive) as tar:
-        files = {name: tar.extractfile(name).read() for name in tar.getnames()}
+    files = archived(archive)
     assert old.encode() in files[place.name]
     files[place.name] = files[place.name].replace(old.encode(), new.encode())
     with tarfile.open(archive, "w:xz") as tar:
