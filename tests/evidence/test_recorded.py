@@ -16,7 +16,7 @@ from dice.errors import DiceError
 from dice.evidence.audit import audit
 from dice.evidence.crate import write_crate
 from dice.evidence.record import record
-from dice.evidence.recording import read_record
+from dice.evidence.recording import Record, read_record, store, unpack
 from dice.evidence.regenerate import regenerate
 
 FOLDER = Path("results/recorded/tiny")
@@ -103,6 +103,19 @@ def test_training_data_come_along_where_they_are_asked_for(study, tmp_path, monk
     }
     pairs = lines(tmp_path / "out" / "data" / "pairs.jsonl")
     assert pairs == (study / "results/data/pairs.jsonl").read_bytes()
+
+
+def test_files_around_a_folder_are_in_one_archive(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    paths = ["results/data/a.jsonl", "results/data/cuke/pairs.jsonl", "results/data/problems.jsonl"]
+    for path in paths:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(path)
+    made = Record(results="results", drawn_with="", reports=[], files={})
+    store(made, Path("out"), paths)
+    assert set(archived(Path("out/data/jsonl.tar.xz"))) == {"a.jsonl", "problems.jsonl"}
+    assert unpack(made, Path("out"), Path("again")) == []
+    assert [Path("again", path).read_text() for path in paths] == paths
 
 
 def test_weights_that_are_gone_before_the_study_is_recorded_are_left_out_by_their_sum(study, tmp_path, monkeypatch):

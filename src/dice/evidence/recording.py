@@ -131,11 +131,11 @@ def unpacked(results: Path) -> tuple[Record, Path] | None:
 
 def store(record: Record, folder: Path, paths: Iterable[str]) -> None:
     """Take the study's files `paths`, of the working folder, into the folder; JSON lines of one folder all at once."""
-    placed = sorted((record.place(path), path) for path in paths)
-    for parent, group in groupby(placed, lambda one: one[0].parent):
+    placed = sorted((place.parent, place, path) for path in paths for place in [record.place(path)])
+    for parent, group in groupby(placed, lambda one: one[0]):
         (folder / parent).mkdir(parents=True, exist_ok=True)
         lines: dict[str, bytes] = {}
-        for place, path in group:
+        for _, place, path in group:
             data = Path(path).read_bytes()
             record.files[path] = Kept(sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
             if in_archive(place):
