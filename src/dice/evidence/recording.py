@@ -15,7 +15,6 @@ import lzma
 import tarfile
 from collections.abc import Iterable
 from functools import cache
-from itertools import groupby
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
@@ -131,19 +130,17 @@ def unpacked(results: Path) -> tuple[Record, Path] | None:
 
 def store(record: Record, folder: Path, paths: Iterable[str]) -> None:
     """Take the study's files `paths`, of the working folder, into the folder; JSON lines of one folder all at once."""
-    placed = sorted((place.parent, place, path) for path in paths for place in [record.place(path)])
-    for parent, group in groupby(placed, lambda one: one[0]):
-        (folder / parent).mkdir(parents=True, exist_ok=True)
-        lines: dict[str, bytes] = {}
-        for _, place, path in group:
-            data = Path(path).read_bytes()
-            record.files[path] = Kept(sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
-            if in_archive(place):
-                lines[place.name] = data
-            else:
-                (folder / place).write_bytes(data)
-        if lines:
-            (folder / parent / LINES).write_bytes(_archive(lines))
+    lines: dict[PurePosixPath, dict[str, bytes]] = {}
+    for path in sorted(paths):
+        data, place = Path(path).read_bytes(), record.place(path)
+        record.files[path] = Kept(sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        if in_archive(place):
+            lines.setdefault(place.parent, {})[place.name] = data
+        else:
+            (folder / place).write_bytes(data)
+    for parent, files in lines.items():
+        (folder / parent / LINES).write_bytes(_archive(files))
 
 
 def _archive(files: dict[str, bytes]) -> bytes:
