@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import pytest
 
+from dice.kernels.candidate.noise import LEFT_OVER
 from dice.kernels.grader import fills
-from dice.kernels.grader.candidate_run import LEFT_OVER, NAN_BYTE, CandidateRun
+from dice.kernels.grader.candidate_run import NAN_BYTE, CandidateRun
 from dice.kernels.grader.fills import experiment_fills
 from dice.kernels.records.evidence import ExperimentResult, OpUse
 

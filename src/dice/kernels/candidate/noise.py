@@ -24,6 +24,8 @@ _LARGEST = 1 << 26
 """Bytes; larger memory is left as it is, so that no candidate runs out of it."""
 _DRAWN = 1 << 16
 """Numbers that are drawn; longer memory repeats them."""
+LEFT_OVER = -1
+"""In the place of a byte: new memory holds what earlier calls and finite numbers have left there."""
 LAST_ANSWER = -2
 """In the place of a byte that new memory is filled with: it holds the last answer, with a few wrong elements."""
 _FEW = 64

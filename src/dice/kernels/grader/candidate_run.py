@@ -39,8 +39,6 @@ _SPARE_BYTES = 64 << 20
 """Bytes of outputs that are copied beyond twice the size of the right ones."""
 NAN_BYTE = 0xFF
 """Memory full of it is NaN in every float type."""
-LEFT_OVER = -1
-"""In the place of a byte: new memory holds what earlier calls and finite numbers have left there."""
 UNSUPPORTED = "unsupported_on_cpu:"
 """Start of the exception that the CPU back end raises for what it does not support."""
 

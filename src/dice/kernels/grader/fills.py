@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import secrets
 
-from dice.kernels.grader.candidate_run import LEFT_OVER, NAN_BYTE, CandidateRun
+from dice.kernels.candidate.noise import LEFT_OVER
+from dice.kernels.grader.candidate_run import NAN_BYTE, CandidateRun
 from dice.kernels.grader.facts import busier
 from dice.kernels.grader.observation import follows
 from dice.kernels.records.evidence import ExperimentResult

@@ -11,7 +11,8 @@ from __future__ import annotations
 import itertools
 import secrets
 
-from dice.kernels.grader.candidate_run import LEFT_OVER, CandidateRun
+from dice.kernels.candidate.noise import LEFT_OVER
+from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.records.evidence import ExperimentOutcome, ExperimentResult
 from dice.kernels.sandbox.replies import Repeated, Steps
 
