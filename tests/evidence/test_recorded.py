@@ -48,17 +48,18 @@ def archived(archive: Path) -> dict[str, bytes]:
         return {one.name: data.read() for one in tar if (data := tar.extractfile(one)) is not None}
 
 
-def lines(place: Path) -> bytes:
-    """The recorded file of JSON lines that has this place."""
-    return archived(place.with_name("jsonl.tar.xz"))[place.name]
+def inside(path: str) -> tuple[Path, str]:
+    """The archive of the recorded study that has a file, and its name there."""
+    top, _, name = path.partition("/")
+    return FOLDER / f"{top}.tar.xz", name
 
 
-def repack(place: Path, old: str, new: str) -> None:
+def repack(path: str, old: str, new: str) -> None:
     """Another text in one file of an archive."""
-    archive = place.with_name("jsonl.tar.xz")
+    archive, changed = inside(path)
     files = archived(archive)
-    assert old.encode() in files[place.name]
-    files[place.name] = files[place.name].replace(old.encode(), new.encode())
+    assert old.encode() in files[changed]
+    files[changed] = files[changed].replace(old.encode(), new.encode())
     with tarfile.open(archive, "w:xz") as tar:
         for name, data in files.items():
             header = tarfile.TarInfo(name)
@@ -89,10 +90,11 @@ def test_the_folder_has_the_evidence_and_leaves_weights_and_data_out(study):
     for path, one in kept.items():
         assert one.sha256 == hashlib.sha256((study / path).read_bytes()).hexdigest()
         assert one.bytes == (study / path).stat().st_size
-    assert (study / FOLDER / "outside" / "reported.csv").is_file()
-    for path in ("models/8B-dice/history.jsonl", "generations/8B-dice/seed0.jsonl"):
-        assert lines(study / FOLDER / path) == (study / "results" / path).read_bytes()
-    assert not list((study / FOLDER).rglob("*.jsonl"))
+    assert all(file.is_file() for file in (study / FOLDER).iterdir())
+    assert set(archived(study / FOLDER / "outside.tar.xz")) == {"reported.csv"}
+    for path in ("models/8B-dice/history.jsonl", "generations/8B-dice/seed0.jsonl", "scores/8B-dice.json"):
+        archive, name = inside(path)
+        assert archived(study / archive)[name] == (study / "results" / path).read_bytes()
 
 
 def test_training_data_come_along_where_they_are_asked_for(study, tmp_path, monkeypatch):
@@ -101,21 +103,31 @@ def test_training_data_come_along_where_they_are_asked_for(study, tmp_path, monk
     assert {path for path, one in made.files.items() if one.left_out} == {
         f"results/models/8B-{unit}/model.safetensors" for unit in ("base", "dice")
     }
-    pairs = lines(tmp_path / "out" / "data" / "pairs.jsonl")
-    assert pairs == (study / "results/data/pairs.jsonl").read_bytes()
+    assert (
+        archived(tmp_path / "out" / "data.tar.xz")["pairs.jsonl"] == (study / "results/data/pairs.jsonl").read_bytes()
+    )
 
 
-def test_files_around_a_folder_are_in_one_archive(tmp_path, monkeypatch):
+def test_each_folder_of_a_study_is_one_archive(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    paths = ["results/data/a.jsonl", "results/data/cuke/pairs.jsonl", "results/data/problems.jsonl"]
+    paths = ["results/data/a.jsonl", "results/data/cuke/pairs.jsonl", "results/data/problems.jsonl", "results/t.csv"]
+    paths += ["reported/data/a.csv", "results/datum/a.jsonl"]
     for path in paths:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(path)
     made = Record(results="results", drawn_with="", reports=[], files={})
+    Path("out").mkdir()
     store(made, Path("out"), paths)
-    assert set(archived(Path("out/data/jsonl.tar.xz"))) == {"a.jsonl", "problems.jsonl"}
+    assert {file.name for file in Path("out").iterdir()} == {
+        "data.tar.xz", "datum.tar.xz", "outside.tar.xz", "t.csv"
+    }  # fmt: skip
+    assert list(archived(Path("out/data.tar.xz"))) == ["a.jsonl", "cuke/pairs.jsonl", "problems.jsonl"]
     assert unpack(made, Path("out"), Path("again")) == []
     assert [Path("again", path).read_text() for path in paths] == paths
+    unpack(made, Path("out"), Path("part"), leave={"results/data/cuke/pairs.jsonl", "results/t.csv"})
+    assert {str(file.relative_to("part")) for file in Path("part").rglob("*") if file.is_file()} == {
+        path for path in paths if "cuke" not in path and "t.csv" not in path
+    }
 
 
 def test_weights_that_are_gone_before_the_study_is_recorded_are_left_out_by_their_sum(study, tmp_path, monkeypatch):
@@ -170,17 +182,19 @@ def test_a_figure_by_another_matplotlib_says_so(clone):
 
 @pytest.mark.parametrize("path", ["verdicts/8B-dice/seed0.jsonl", "generations/8B-dice/seed0.jsonl"])
 def test_changed_evidence_is_refused_by_name(clone, path):
-    repack(FOLDER / path, "level1/2", "level1/3")
-    with pytest.raises(DiceError, match=f"{path}: changed since it was recorded"):
+    repack(path, "level1/2", "level1/3")
+    archive, name = inside(path)
+    with pytest.raises(DiceError, match=f"{archive}: {name}: changed since it was recorded"):
         regenerate(FOLDER, Path("build"))
-    archive = (FOLDER / path).with_name("jsonl.tar.xz")
+    whole = archive.read_bytes()
     with tarfile.open(archive, "w:xz"):
         pass
-    with pytest.raises(DiceError, match=f"{archive}: seed0.jsonl is gone from it"):
+    with pytest.raises(DiceError, match=f"{archive}: 8B-base/seed0.jsonl is gone from it"):
         regenerate(FOLDER, Path("build"))
-    archive.write_bytes(b"no archive")
-    with pytest.raises(DiceError, match=f"{archive}: damaged"):
-        regenerate(FOLDER, Path("build"))
+    for damaged in (b"no archive", whole[: len(whole) // 2]):
+        archive.write_bytes(damaged)
+        with pytest.raises(DiceError, match=f"{archive}: damaged"):
+            regenerate(FOLDER, Path("build"))
     archive.unlink()
     with pytest.raises(DiceError, match=f"{archive}: gone"):
         regenerate(FOLDER, Path("build"))
@@ -278,24 +292,24 @@ def test_what_was_left_out_may_come_back_but_not_as_another_file(study, remade):
 
 def test_an_audit_sees_each_change_of_the_folder(clone):
     """Another kernel under the same verdict; other weights than those that answered; a verdict turned around."""
-    place = FOLDER / "generations/8B-dice/seed0.jsonl"
-    archive = place.with_name("jsonl.tar.xz")
-    before = archive.read_bytes()
-    repack(place, "x[0] = 0.0f", "x[0] = 9.0f")
-    lines, good = audit(str(FOLDER / "table1.csv"), CELL, "level1/1_Add")
-    assert not good
-    assert "  the verdict is about this text: NO" in lines
-    assert "  changed: results/generations/8B-dice/seed0.jsonl" in lines
-    archive.write_bytes(before)
-    sums = FOLDER / "models/8B-dice/SHA256SUMS"
-    text = sums.read_text()
-    sums.write_text("0" * 64 + text[64:])
-    assert not audit(str(FOLDER / "table1.csv"), CELL)[1]
-    sums.write_text(text)
-    repack(FOLDER / "verdicts/8B-dice/seed0.jsonl", '"wrong_value"', '"correct"')
-    lines, good = audit(str(FOLDER / "table1.csv"), CELL)
-    assert not good
-    assert any("NOT THE SAME" in line for line in lines)
+    changes = {
+        "generations/8B-dice/seed0.jsonl": ("x[0] = 0.0f", "x[0] = 9.0f"),
+        "models/8B-dice/SHA256SUMS": (read_record(FOLDER).files["results/models/8B-dice/model.safetensors"].sha256, "0" * 64),
+        "verdicts/8B-dice/seed0.jsonl": ('"wrong_value"', '"correct"'),
+    }  # fmt: skip
+    said = {}
+    for path, (old, new) in changes.items():
+        archive, _ = inside(path)
+        before = archive.read_bytes()
+        repack(path, old, new)
+        said[path], good = audit(str(FOLDER / "table1.csv"), CELL, "level1/1_Add")
+        assert not good
+        archive.write_bytes(before)
+    answers, weights, verdicts = said.values()
+    assert "  the verdict is about this text: NO" in answers
+    assert "  changed: results/generations/8B-dice/seed0.jsonl" in answers
+    assert any("SHA256SUMS" in line and "changed" in line for line in weights)
+    assert any("NOT THE SAME" in line for line in verdicts)
 
 
 def test_an_audit_of_an_unknown_problem_is_one_sentence(clone):

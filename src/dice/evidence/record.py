@@ -5,8 +5,8 @@
 
 The manifests say what the reports (tables, figures, strata, exams, claims, the comparison with the paper) were made from.
 What a report reads is taken whole: verdicts, problems, histories, counted data; so are the answers that were judged. Of what
-lies further down (weights; training data without `--with-data`) the manifests and hashes are taken. The folder is kept only
-if the reports come out of it byte for byte (`dice regenerate`).
+lies further down (weights; training data without `--with-data`) the manifests and hashes are taken. The folder is made only
+if the reports, made again from these files, are the same byte for byte (`dice regenerate`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from dice.errors import DiceError
 from dice.evidence.chain import folder_hashes, inputs_of
-from dice.evidence.recording import HISTORY, INDEX, Kept, Record, Report, check_replaced, store, unpack, write_record
+from dice.evidence.recording import HISTORY, INDEX, Kept, Record, Report, check_replaced, store, write_record
 from dice.evidence.regenerate import STAGES, make_again
 from dice.manifest import MANIFEST_SUFFIX, MODEL_MANIFEST, Manifest, manifest_path, read_manifest, sha256_file
 from dice.study.publish import NOT_CONTENT, SUMS
@@ -99,15 +99,13 @@ def record(results: str, out: Path, limit_mb: float = LIMIT_MB, with_data: bool 
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     try:
-        made = Record(results=str(Path(results)), drawn_with=drawn_with, reports=[], files={})
-        store(made, part, found.whole)
+        made = Record(results=str(Path(results)), drawn_with=drawn_with, reports=_reports(found), files={})
+        store(made, part, {*found.whole, *made.made()})
         for path in found.absent:
-            if path not in found.whole:
+            if path not in made.files:
                 made.files[path] = Kept(sha256=sha256_file(path), bytes=Path(path).stat().st_size, left_out=True)
         for path, digest in found.gone.items():
             made.files[path] = Kept(sha256=digest, bytes=None, left_out=True)
-        made.reports = _reports(made, part, found.reports)
-        store(made, part, made.made())
         write_record(part / INDEX, made)
         _check_size(part, limit_mb)
         shutil.rmtree(out, ignore_errors=True)
@@ -117,14 +115,17 @@ def record(results: str, out: Path, limit_mb: float = LIMIT_MB, with_data: bool 
     return made
 
 
-def _reports(made: Record, folder: Path, paths: list[str]) -> list[Report]:
-    """Each report with the files that its stage writes. Raises DiceError where one is not what the study has."""
+def _reports(found: Found) -> list[Report]:
+    """Each report with the files that its stage writes. Raises DiceError where one, made again from the files that are taken
+    whole, is not what the study has."""
     reports = []
     with tempfile.TemporaryDirectory(prefix="dice-record-") as name:
         root = Path(name)
-        unpack(made, folder, root)
+        for path in found.whole:
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, root / path)
         before = _files(root)
-        for path in paths:
+        for path in found.reports:
             make_again(path, root)
             after = _files(root)
             written, before = sorted(after - before), after

@@ -1,21 +1,20 @@
 """A recorded study: the small folder of what its tables and figures are made from, and of them themselves.
 
-`record.json` names each file of the study by the path that the manifests know, with its hash. A file below the study's
-results has the same place in the folder; one from elsewhere lies below `outside/`. The JSON lines of a folder are one
-archive in it, `jsonl.tar.xz`: the runs of a model have much in common, and one after the other they take a third less room
-than each by itself. Weights and large data are left out: of them the hash is kept. Where a study was unpacked for good,
+`record.json` names each file of the study by the path that the manifests know, with its hash. What lies at the top of the
+study's results is a file of the folder; what lies in a folder below is in that folder's archive, such as
+`generations.tar.xz`: the answers of all models to one exam have much in common. Files from elsewhere are in
+`outside.tar.xz`. Weights and large data are left out: of them the hash is kept. Where a study was unpacked for good,
 `unpacked.json` is the same index, and each file lies at the path that the manifests know.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
 import lzma
+import shutil
 import tarfile
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
@@ -26,7 +25,7 @@ from dice.manifest import manifest_path, sha256_file
 INDEX = "record.json"
 UNPACKED = "unpacked.json"
 OUTSIDE = "outside"
-LINES = "jsonl.tar.xz"
+ARCHIVE_SUFFIX = ".tar.xz"
 HISTORY = "history.jsonl"
 
 
@@ -74,7 +73,7 @@ class Record(BaseModel):
         return files
 
     def place(self, path: str) -> PurePosixPath:
-        """Where a file of the study lies in the folder, by itself or in the archive beside it."""
+        """Where a file of the study lies in the folder; below the top, its archive has the rest of the path."""
         pure = PurePosixPath(path)
         return pure.relative_to(self.results) if pure.is_relative_to(self.results) else PurePosixPath(OUTSIDE) / pure
 
@@ -89,9 +88,10 @@ def check_replaced(out: Path, read: Path) -> None:
         raise DiceError(f"{out}: would be deleted with {read} in it, which is read; name another folder as --out.")
 
 
-def in_archive(place: PurePosixPath) -> bool:
-    """Whether a file is stored in its folder's archive."""
-    return place.suffix == ".jsonl"
+def in_archive(place: PurePosixPath) -> tuple[str, str] | None:
+    """The archive that has the file, and its name in there; None: it is a file of the folder."""
+    top, *rest = place.parts
+    return (f"{top}{ARCHIVE_SUFFIX}", "/".join(rest)) if rest else None
 
 
 def is_recorded(folder: Path) -> bool:
@@ -129,66 +129,77 @@ def unpacked(results: Path) -> tuple[Record, Path] | None:
 
 
 def store(record: Record, folder: Path, paths: Iterable[str]) -> None:
-    """Take the study's files `paths`, of the working folder, into the folder; JSON lines of one folder all at once."""
-    lines: dict[PurePosixPath, dict[str, bytes]] = {}
+    """Take the study's files `paths`, of the working folder, into the folder, all at once."""
+    archives: dict[str, dict[str, Path]] = {}
     for path in sorted(paths):
-        data, place = Path(path).read_bytes(), record.place(path)
-        record.files[path] = Kept(sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
-        (folder / place).parent.mkdir(parents=True, exist_ok=True)
-        if in_archive(place):
-            lines.setdefault(place.parent, {})[place.name] = data
+        source, place = Path(path), record.place(path)
+        record.files[path] = Kept(sha256=sha256_file(source), bytes=source.stat().st_size)
+        if inside := in_archive(place):
+            archives.setdefault(inside[0], {})[inside[1]] = source
         else:
-            (folder / place).write_bytes(data)
-    for parent, files in lines.items():
-        (folder / parent / LINES).write_bytes(_archive(files))
+            shutil.copyfile(source, folder / place)
+    for name, files in archives.items():
+        _write_archive(folder / name, files)
 
 
-def _archive(files: dict[str, bytes]) -> bytes:
+def _write_archive(archive: Path, files: Mapping[str, Path]) -> None:
     """Always the same bytes for the same files."""
-    plain = io.BytesIO()
-    with tarfile.open(fileobj=plain, mode="w") as tar:
-        for name, data in files.items():
+    with (
+        lzma.open(archive, "wb", preset=9 | lzma.PRESET_EXTREME) as packed,
+        tarfile.open(fileobj=packed, mode="w") as tar,
+    ):
+        for name, source in files.items():
             header = tarfile.TarInfo(name)
-            header.size = len(data)
-            tar.addfile(header, io.BytesIO(data))
-    return lzma.compress(plain.getvalue(), preset=9 | lzma.PRESET_EXTREME)
-
-
-def _files_of(archive: Path) -> dict[str, bytes]:
-    """Raises LZMAError, EOFError, TarError, OSError."""
-    with tarfile.open(fileobj=io.BytesIO(lzma.decompress(archive.read_bytes()))) as tar:
-        return {one.name: data.read() for one in tar.getmembers() if (data := tar.extractfile(one)) is not None}
+            header.size = source.stat().st_size
+            with source.open("rb") as data:
+                tar.addfile(header, data)
 
 
 def unpack(record: Record, folder: Path, out: Path, leave: set[str] | None = None) -> list[str]:
     """Write the study's files, except those of `leave`, below `out`, each at its path.
 
-    Returns a sentence for each file of the folder that is gone or no longer what was recorded; it is written as far as it
-    can be read.
+    Returns a sentence for each file or archive of the folder that is gone or no longer what was recorded; it is written as
+    far as it can be read.
     """
     wrong = []
-    opened = cache(_files_of)
+    archives: dict[str, dict[str, str]] = {}
     for path, kept in record.files.items():
         if kept.left_out or path in (leave or set()):
             continue
-        place, target = record.place(path), out / path
-        source = folder / (place.parent / LINES if in_archive(place) else place)
-        if not source.is_file():
-            wrong.append(f"{source}: gone")
-            continue
-        try:
-            data = opened(source).get(place.name) if in_archive(place) else source.read_bytes()
-        except (lzma.LZMAError, EOFError, tarfile.TarError):
-            wrong.append(f"{source}: damaged")
-            continue
-        if data is None:
-            wrong.append(f"{source}: {place.name} is gone from it")
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
-        if sha256_file(target) != kept.sha256:
-            wrong.append(f"{folder / place}: changed since it was recorded")
+        place = record.place(path)
+        if inside := in_archive(place):
+            archives.setdefault(inside[0], {})[inside[1]] = path
+        elif (folder / place).is_file():
+            with (folder / place).open("rb") as data:
+                wrong += _written(data, out / path, kept, folder / place)
+        else:
+            wrong.append(f"{folder / place}: gone")
+    for name, paths in archives.items():
+        wrong += _extracted(folder / name, paths, record, out)
     return wrong
+
+
+def _extracted(archive: Path, paths: Mapping[str, str], record: Record, out: Path) -> list[str]:
+    """paths: name in the archive -> path in the study."""
+    if not archive.is_file():
+        return [f"{archive}: gone"]
+    wrong, missing = [], dict(paths)
+    try:
+        with tarfile.open(archive, "r|xz") as tar:
+            for one in tar:
+                path, data = missing.pop(one.name, None), tar.extractfile(one)
+                if path is not None and data is not None:
+                    wrong += _written(data, out / path, record.files[path], f"{archive}: {one.name}")
+    except (lzma.LZMAError, EOFError, tarfile.TarError):
+        return [*wrong, f"{archive}: damaged"]
+    return [*wrong, *(f"{archive}: {name} is gone from it" for name in missing)]
+
+
+def _written(data: IO[bytes], target: Path, kept: Kept, source: object) -> list[str]:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("wb") as file:
+        shutil.copyfileobj(data, file)
+    return [] if sha256_file(target) == kept.sha256 else [f"{source}: changed since it was recorded"]
 
 
 def altered(record: Record, root: Path) -> list[str]:
