@@ -89,7 +89,7 @@ def find(results: str, with_data: bool = False) -> Found:
 
 
 def record(results: str, out: Path, limit_mb: float = LIMIT_MB, with_data: bool = False) -> Record:
-    """Make the folder `out`, whole or not at all. Raises DiceError where a report cannot be made again from it, or the
+    """Make the folder `out`, whole or not at all. Raises DiceError where a report is not made again from its files, or the
     folder would be larger than `limit_mb` (10^6 bytes), or would replace the study."""
     from matplotlib import __version__ as drawn_with
 
@@ -173,6 +173,6 @@ def run(args: argparse.Namespace) -> int:
     hashed = len(made.files) - kept
     print(
         f"{out}: {len(made.reports)} reports, {kept} files and {INDEX}, {size_mb(out):.1f} MB; of {hashed} more "
-        "files the hash is kept. All reports were made again from it, byte for byte."
+        "files the hash is kept. All reports were made again from these files, byte for byte."
     )
     return 0

@@ -88,7 +88,7 @@ def check_replaced(out: Path, read: Path) -> None:
         raise DiceError(f"{out}: would be deleted with {read} in it, which is read; name another folder as --out.")
 
 
-def in_archive(place: PurePosixPath) -> tuple[str, str] | None:
+def archive_of(place: PurePosixPath) -> tuple[str, str] | None:
     """The archive that has the file, and its name in there; None: it is a file of the folder."""
     top, *rest = place.parts
     return (f"{top}{ARCHIVE_SUFFIX}", "/".join(rest)) if rest else None
@@ -134,7 +134,7 @@ def store(record: Record, folder: Path, paths: Iterable[str]) -> None:
     for path in sorted(paths):
         source, place = Path(path), record.place(path)
         record.files[path] = Kept(sha256=sha256_file(source), bytes=source.stat().st_size)
-        if inside := in_archive(place):
+        if inside := archive_of(place):
             archives.setdefault(inside[0], {})[inside[1]] = source
         else:
             shutil.copyfile(source, folder / place)
@@ -167,7 +167,7 @@ def unpack(record: Record, folder: Path, out: Path, leave: set[str] | None = Non
         if kept.left_out or path in (leave or set()):
             continue
         place = record.place(path)
-        if inside := in_archive(place):
+        if inside := archive_of(place):
             archives.setdefault(inside[0], {})[inside[1]] = path
         elif (folder / place).is_file():
             with (folder / place).open("rb") as data:
