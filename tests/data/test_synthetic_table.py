@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -154,6 +155,29 @@ def test_chains_begin_with_a_layer_as_often_as_asked() -> None:
             assert entry.layer == (_LAYER.search(drawn(name).pytorch_code) is not None), name
     with pytest.raises(DiceError, match="none of the chosen operators is a layer"):
         generate(with_changes(LAYERS, families=("relu", "softmax")), 3, 1)
+
+
+def test_layers_are_drawn_by_the_weights_that_are_given() -> None:
+    weights = {entry.name: 0.0 for entry in known().values() if entry.layer and not entry.held_out}
+    drawn = pairs(with_changes(LAYERS, layer_weights=weights | {"linear": 3.0, "convolution2d": 1.0}), 3, 200)
+    first = Counter(pair.origin["families"][0] for pair in drawn)
+    assert set(first) == {"linear", "convolution2d"} and 110 < first["linear"] < 190
+    with pytest.raises(DiceError, match="no layer to draw from is called 'relu'"):
+        generate(with_changes(LAYERS, layer_weights={"relu": 1.0}), 3, 1)
+    with pytest.raises(DiceError, match="layer_weights: .* has a negative weight"):
+        with_changes(LAYERS, layer_weights={"linear": -1.0})
+
+
+def test_varied_sizes_are_many_and_leave_small_shapes_alone() -> None:
+    def sizes(config: SyntheticConfig) -> set[str]:
+        layers = with_changes(config, layer_weights={"linear": 1e6}, depth=(2, 2))
+        texts = " ".join(pair.pytorch_code for pair in pairs(layers, 3, 150))
+        return {*re.findall(r"nn\.Linear\((\d+), ", texts), *re.findall(r"nn\.Linear\(\d+, (\d+)", texts)}
+
+    large = with_changes(LAYERS, shapes="large")
+    usual, varied = sizes(large), sizes(with_changes(large, varied_sizes=True))
+    assert len(usual) < 25 < len(varied) and "8192" in varied - usual
+    assert generate(LAYERS, 3, 1) == generate(with_changes(LAYERS, varied_sizes=True), 3, 1)
 
 
 def test_chains_of_images_and_volumes_behind_layers_are_right() -> None:

@@ -33,9 +33,14 @@ class SyntheticConfig:
     """Names of the operators around which programs are drawn, held-out ones too; None: all that the scale has."""
     depth: tuple[int, int] | None = None
     """Fewest and most operators of a program of level 2; None: two to five, at tiny scale about two."""
+    varied_sizes: bool = False
+    """Draw every second size of a layer, a matrix or a row from all numbers up to 8192, and of channels up to 128, instead
+    of from a list: a reader of a list's sizes learns these, and not to copy a number. Large shapes only."""
     layer_share: float = 0.0
     """Share of the programs of level 2 that begin with a layer with weights, a convolution or a linear layer, as
     KernelBench's do (0 to 1). 0: no more than other operators."""
+    layer_weights: dict[str, float] | None = dataclasses.field(default=None, hash=False)
+    """Layer -> its weight among those that `layer_share` draws from, in the place of its usual weight."""
     flawed_share: float = 0.0
     """Share of pairs whose CUDA program has a known flaw (0 to 1)."""
     flaw_weights: dict[str, float] | None = dataclasses.field(default=None, hash=False)
@@ -50,8 +55,9 @@ class SyntheticConfig:
                 raise DiceError(f"{name}: {getattr(self, name)} is not a share between 0 and 1.")
         if self.depth is not None and not 2 <= self.depth[0] <= self.depth[1]:
             raise DiceError(f"depth: {self.depth} are not the fewest and most operators of a chain (at least 2).")
-        if min((self.flaw_weights or {"": 0.0}).values()) < 0:
-            raise DiceError(f"flaw_weights: {self.flaw_weights} has a negative weight.")
+        for name in ("flaw_weights", "layer_weights"):
+            if min((getattr(self, name) or {"": 0.0}).values()) < 0:
+                raise DiceError(f"{name}: {getattr(self, name)} has a negative weight.")
         if self.level_weights is not None and (min(self.level_weights) < 0 or sum(self.level_weights) <= 0):
             raise DiceError(f"level_weights: {self.level_weights} are not weights (none negative, some positive).")
 

@@ -65,9 +65,16 @@ class Draw:
         low, high = ELEMENTS[self.small]
         return math.exp(self.rng.uniform(math.log(low), math.log(high)))
 
+    def size(self, usual: Sequence[int], most: int) -> int:
+        """One of the usual sizes; with `varied_sizes` every second one is any number up to `most`, often a power of two."""
+        if self.small or not self.config.varied_sizes or self.chance(0.5):
+            return self.pick(usual)
+        size = math.exp(self.rng.uniform(math.log(3), math.log(most)))
+        return 1 << round(math.log2(size)) if self.chance(0.5) else round(size)
+
     def features(self) -> int:
         """Size of a last dimension of independent features."""
-        return self.pick(FEATURES[self.small])
+        return self.size(FEATURES[self.small], 8192)
 
     def batch(self, per_item: int) -> int:
         """A batch size with which the tensor has about the target number of elements."""
@@ -75,7 +82,7 @@ class Draw:
 
     def channels(self) -> int:
         """Number of channels of an image or a sequence."""
-        return self.pick(CHANNELS[self.small])
+        return self.size(CHANNELS[self.small], 128)
 
     def side(self) -> int:
         """Height or width of an image."""

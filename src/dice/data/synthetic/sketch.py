@@ -154,7 +154,7 @@ def _chain(b: Builder, pools: dict[str, tuple[Entry, ...]]) -> Entry:
     if layer_first:
         if not pools["layers"]:
             raise DiceError("layer_share: none of the chosen operators is a layer with weights.")
-        anchor = d.weighted(pools["layers"], [_LAYER_WEIGHTS[entry.ranks[0]] for entry in pools["layers"]])
+        anchor = d.weighted(pools["layers"], _layer_weights(d.config, pools["layers"]))
         pools = {**pools, "pointwise": _usual_often(pools["pointwise"]), "maps": _usual_often(pools["maps"])}
     else:
         anchor = _choose(d, pools["single"], _CHAIN_WEIGHTS)
@@ -185,6 +185,13 @@ def _chain(b: Builder, pools: dict[str, tuple[Entry, ...]]) -> Entry:
     if not fewest <= len(b.steps) <= most or b.result_is_dead():
         raise Refused("chain")
     return anchor
+
+
+def _layer_weights(config: SyntheticConfig, layers: tuple[Entry, ...]) -> list[float]:
+    given = config.layer_weights or {}
+    if unknown := set(given) - {entry.name for entry in layers}:
+        raise DiceError(f"layer_weights: no layer to draw from is called '{min(unknown)}'.")
+    return [given.get(entry.name, _LAYER_WEIGHTS[entry.ranks[0]]) for entry in layers]
 
 
 def _usual_often(pool: tuple[Entry, ...]) -> tuple[Entry, ...]:

@@ -35,7 +35,7 @@ class Convolution(Entry, group="window", layer=True):
         self.refuse_if(x.dtype != "float" or (self.groups == "some" and not options))
         window = self.pools.draw(d)
         groups = {"one": 1, "some": d.pick(options or [1]), "all": channels}[self.groups]
-        wide = d.pick((2, 3, 4, 6, 8)) if d.small else d.pick((8, 16, 24, 32, 64))
+        wide = d.pick((2, 3, 4, 6, 8)) if d.small else d.size((8, 16, 24, 32, 64), 128)
         out_channels = channels if self.groups == "all" else math.ceil(wide / groups) * groups
         filters = _Filters(channels, out_channels, groups, self.pools.transposed, self.groups == "all")
         ones, zeros = (1,) * self.pools.rank, (0,) * self.pools.rank

@@ -148,6 +148,6 @@ def shape_of_rank(d: Draw, rank: int) -> Shape:
     sides = (d.pick((4, 5, 6, 8)) if d.small else d.pick((8, 12, 16, 24)) for _ in range(3))
     return (
         d.pick((1, 2)) if d.small else d.pick((4, 8, 16)),
-        d.pick((2, 3, 4)) if d.small else d.pick((8, 16, 32)),
+        d.pick((2, 3, 4)) if d.small else d.size((8, 16, 32), 64),
         *sides,
     )

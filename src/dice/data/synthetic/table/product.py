@@ -19,7 +19,7 @@ def side(b: Builder) -> int:
     """One dimension of a matrix product."""
     if b.draw.small:
         return b.draw.pick((8, 12, 16, 17, 20, 24, 30, 32, 33, 40, 48))
-    return b.draw.pick((64, 96, 128, 192, 200, 256, 300, 384, 512, 513, 640, 768, 1000, 1024))
+    return b.draw.size((64, 96, 128, 192, 200, 256, 300, 384, 512, 513, 640, 768, 1000, 1024), 8192)
 
 
 def _two(b: Builder, x: Value, name: str, rank: int) -> None:
