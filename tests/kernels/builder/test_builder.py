@@ -200,6 +200,21 @@ def test_a_library_taken_from_an_archive_serves_nobody_else(cpu_builder: Builder
     assert stream_insertion not in exported(cpu_builder.precompiled.support_library())
 
 
+def test_the_linker_reads_no_large_library(cpu_builder: Builder, tmp_path: Path) -> None:
+    (tmp_path / "a.cpp").write_text('#include <iostream>\nvoid hello(long v) { std::cout << v << "x"; }\n')
+    subprocess.run([cpu_builder.toolchain.cxx, "-fPIC", "-c", "a.cpp"], cwd=tmp_path, check=True)
+    bench = Workbench(tmp_path, Meter(cpu_builder.jail), ToolLimits(60.0), math.inf)
+    linked = cpu_builder.precompiled.link(bench, ["a.o"], "b.so", flags=["-Wl,--trace"])
+    read = [Path(line) for line in linked.output.splitlines() if ".so" in line]
+    stand_ins = [path.name for path in read if path.parent.name == "link"]
+    assert "libdice_support.so" in stand_ins
+    found = subprocess.run(
+        [cpu_builder.toolchain.cxx, "-print-file-name=libstdc++.so"], capture_output=True, text=True, check=True
+    )
+    assert ("libstdc++.so" in stand_ins) == ("/" in found.stdout)  # an archive has what the process may not have
+    assert not [path for path in read if "torch" in path.name]
+
+
 # A selection: benchmarks/build_cost.py builds hundreds.
 FAST = (
     "plain",

@@ -51,6 +51,7 @@ _FIRST_HEADER = "slim_cuda"
 _LIBRARY = ("_ZNSt", "_ZNKSt", "_ZSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx")
 """Beginnings of the standard library's symbols: the support library shows those alone that units lack."""
 _STAND_INS = "link"
+_OWN_LIBRARY, _OWN_SONAME = "libstdc++.so", "libstdc++.so.6"
 _EXPORTS = "exports.map"
 _FUNCTIONS = "functions.txt"
 _CANARY = "read from the precompiled header"
@@ -155,7 +156,7 @@ class Precompiled(Artefacts):
         if counts_launches:
             command += [self.launch_object(), *wrap_flags()]
         needed = [library.parent / _STAND_INS / library.name for library in (*libraries, self.support_library())]
-        command += ["-Wl,--push-state,--no-as-needed", *needed, "-Wl,--pop-state"]
+        command += ["-L", needed[-1].parent, "-Wl,--push-state,--no-as-needed", *needed, "-Wl,--pop-state"]
         return bench.run([*command, HIDE_ARCHIVES, *flags, "-o", out])
 
     def cuda_folder(self) -> Path:
@@ -174,16 +175,22 @@ class Precompiled(Artefacts):
         folders += [self.slim_folder()] if spec.slim else []
         return [word for folder in folders for word in ("-isystem", str(folder))]
 
-    def stand_in(self, meter: Meter, library: str, out: Path) -> None:
-        """Make what is linked in the place of `library`, a file in `out`: one of its name without symbols or needs.
+    def stand_in(self, meter: Meter, library: str, out: Path, soname: str = "") -> None:
+        """Make what is linked in the place of `library`: one of its name, or of `soname`, without symbols or needs.
 
-        The linker would read all of PyTorch otherwise, 0.1 s a build; the loader finds the symbols all the same.
+        The linker would read all of PyTorch otherwise, 0.1 s a build, and g++'s own library, 0.03; the loader finds the
+        symbols all the same, since the support library needs both.
         """
         folder = out / _STAND_INS
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         (folder / "nothing.cpp").touch()
-        flags = ["-shared", "-nostdlib", f"-Wl,-soname,{library}"]
+        flags = ["-shared", "-nostdlib", f"-Wl,-soname,{soname or library}"]
         self.compile_own(meter, [self.toolchain.cxx, *flags, "nothing.cpp", "-o", library], folder)
+
+    def _own_library_is_shared(self, out: Path, meter: Meter) -> bool:
+        """Whether g++ links its own library as the process has it. From an archive an extension takes what it needs."""
+        found = self.try_own(meter, [self.toolchain.cxx, f"-print-file-name={_OWN_LIBRARY}"], out).output
+        return "/" in found
 
     def _make_slim(self, out: Path, _: Meter) -> None:
         slim = slim_headers(self.toolchain.torch_root / "include")
@@ -298,6 +305,8 @@ class Precompiled(Artefacts):
         command = [tools.cxx, *(objects / name for name in _SUPPORT_OBJECTS), "-Wl,--no-as-needed", *link, *flags]
         self.compile_own(meter, [*command, HIDE_ARCHIVES, "-o", "libdice_support.so"], out)
         self.stand_in(meter, "libdice_support.so", out)
+        if self._own_library_is_shared(out, meter):
+            self.stand_in(meter, _OWN_LIBRARY, out, _OWN_SONAME)
         names = {name for _, name in self._symbols("libdice_support.so", ("-D",), out, meter)}
         (out / _FUNCTIONS).write_text("\n".join(sorted(names)))
 

@@ -14,6 +14,7 @@ from dice.kernels.candidate.crossing import CrossedRun, Role, made_between, smal
 from dice.kernels.candidate.program import Program
 from dice.kernels.sandbox.leaves import tensors_of
 from dice.kernels.sandbox.linux import perturbed_malloc
+from dice.kernels.sandbox.seeding import seed_generators
 
 _POISON = 0xFF
 """Byte of new memory."""
@@ -39,7 +40,7 @@ class CrossedCalls:
             run = CrossedRun(role, self._runs.get("base"), self._runs.get("other"), share, places, small_bytes(tensors))
             run.begin(inputs, probes.state_of(program.model))
         program.outputs = None
-        torch.manual_seed(seed)
+        seed_generators(seed, program.accelerator.device)
         recorded = _recorded(run, max(_LEAST_PIECE, 4 * size))
         with perturbed_malloc(_POISON), torch.no_grad(), program.trail.phase("forward"), recorded:
             output = program.model(*inputs)

@@ -20,6 +20,7 @@ from dice.kernels.candidate.program import Program
 from dice.kernels.candidate.value_recorder import ValueRecorder
 from dice.kernels.sandbox.leaves import given_back
 from dice.kernels.sandbox.linux import perturbed_malloc
+from dice.kernels.sandbox.seeding import seed_generators
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Forwards:
             _between = accelerator.leave(answers)  # held to the end of the call
         else:
             accelerator.leave_noise(sizes)
-        torch.manual_seed(seed)
+        seed_generators(seed, accelerator.device)
         before = probes.Snapshot()
         hidden, operators = ExceptionTrace(program.path), probes.OpRecorder()
         with contextlib.ExitStack() as stack:

@@ -38,6 +38,7 @@ from dice.kernels.sandbox.channel import Channel, ChannelClosed
 from dice.kernels.sandbox.isolation import SandboxSpec
 from dice.kernels.sandbox.launch_ledger import PAGE_BYTES
 from dice.kernels.sandbox.linux import map_shared
+from dice.kernels.sandbox.seeding import seed_generators
 from dice.kernels.sandbox.strides import Strides, relaid, surrounded
 
 _NEVER_TWICE_BYTES = 1 << 30
@@ -130,7 +131,7 @@ class Runner:
         a Move."""
         program = self.program
         init_inputs = program.exchange.receive(header, fds)
-        torch.manual_seed(seed)
+        seed_generators(seed, program.accelerator.device)
         moved = Move(**move) if move else None
         with odd_weights() if odd_constants else moving(moved) if moved else contextlib.nullcontext():
             program.make(init_inputs)

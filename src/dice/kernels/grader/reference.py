@@ -26,6 +26,7 @@ from dice.kernels.candidate.full_memory import lacked_memory
 from dice.kernels.cpu.device import CudaOnCpu
 from dice.kernels.grader.gpu_memory import Sizes
 from dice.kernels.sandbox.leaves import tensors_of
+from dice.kernels.sandbox.seeding import seed_generators
 from dice.kernels.sandbox.values import UnsupportedValue, lay_out
 
 
@@ -97,7 +98,7 @@ class Reference:
 
     def init_inputs(self, seed: int) -> list[Any]:
         """Arguments of `Model`."""
-        _seed(seed)
+        seed_generators(seed, self.device)
         with self._blamed("get_init_inputs fails"):
             arguments = list(self.namespace["get_init_inputs"]())
         return self._sendable(arguments)
@@ -105,7 +106,7 @@ class Reference:
     def inputs(self, seed: int, device: torch.device | None = None) -> list[Any]:
         """Arguments of one call of `forward`, made on the CPU as KernelBench does, or on `device`: much faster, with other
         numbers of the same distribution. Raises DiceError where `get_inputs` fails, or needs the CPU."""
-        _seed(seed)
+        seed_generators(seed, self.device)
         with self._blamed("get_inputs fails"), device or contextlib.nullcontext():
             arguments = list(self.namespace["get_inputs"]())
         return self._sendable(arguments)
@@ -153,7 +154,7 @@ class Reference:
         if model is None or self._model_seed != seed:
             self.forget()
             arguments = [to_device(argument, self.device) for argument in self.init_inputs(seed)]
-            _seed(seed)
+            seed_generators(seed, self.device)
             with self._blamed("Model cannot be built"), torch.no_grad():
                 model = self.namespace["Model"](*arguments).to(self.device)
             self._model, self._model_seed = model, seed
@@ -171,7 +172,7 @@ class Reference:
 
     def run(self, model: torch.nn.Module, inputs: list[Any], seed: int) -> Any:
         """One call on inputs that are on the device. The call may change them."""
-        _seed(seed)
+        seed_generators(seed, self.device)
         with self._blamed("Model's forward fails"), torch.no_grad():
             outputs = model(*inputs)
             if self.device.type == "cuda":
@@ -238,15 +239,6 @@ def to_device(value: Any, device: torch.device | None) -> Any:
     if isinstance(value, dict):
         return {key: to_device(part, device) for key, part in value.items()}
     return value
-
-
-def _seed(seed: int) -> None:
-    """`torch.manual_seed`, which keeps the traceback of its call for three devices that a PyTorch without CUDA never has:
-    0.3 ms each time, some sixty times for a candidate."""
-    if torch.backends.cuda.is_built():
-        torch.manual_seed(seed)
-    else:
-        torch.default_generator.manual_seed(seed)
 
 
 @contextlib.contextmanager
