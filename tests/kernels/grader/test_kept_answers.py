@@ -139,7 +139,7 @@ def test_who_goes_on_from_what_it_kept_is_told(
 
 
 class Trusts(Asked):
-    """A run whose candidate is wrong from its `wrong`-th call on new memory with the last answer."""
+    """A run whose candidate is wrong from its `wrong`-th call on new memory with the last answer; 0: without it, too."""
 
     def __init__(self, wrong: int) -> None:
         super().__init__(set())
@@ -147,13 +147,20 @@ class Trusts(Asked):
 
     def forward(self, _: int, poison: int = NAN_BYTE) -> None:
         self.left += poison == LAST_ANSWER
-        self._spoilt = poison == LAST_ANSWER and self.left >= self._wrong
+        self._spoilt = self.left >= self._wrong and (poison == LAST_ANSWER or not self._wrong)
 
 
 @pytest.mark.parametrize(
     ("wrong", "again", "outcomes", "calls"),
-    [(9, 1.0, ["right"], 3), (1, 1.0, ["stale"], 2), (3, 1.0, ["stale"], 4), (4, 1.0, ["right"], 3), (1, 2.0, [], 0)],
-    ids=["writes all", "trusts", "was given other memory at first", "later", "the reference remembers"],
+    [
+        (9, 1.0, ["right"], 3),
+        (1, 1.0, ["stale"], 2),
+        (3, 1.0, ["stale"], 4),
+        (4, 1.0, ["right"], 3),
+        (0, 1.0, ["wrong"], 0),
+        (1, 2.0, [], 0),
+    ],
+    ids=["writes all", "trusts", "was given other memory at first", "later", "trusts any", "the reference remembers"],
 )
 def test_who_trusts_new_memory_is_told(
     monkeypatch: pytest.MonkeyPatch, wrong: int, again: float, outcomes: list[str], calls: int

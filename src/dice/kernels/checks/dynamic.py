@@ -329,6 +329,7 @@ _FAILED: dict[ExperimentName, tuple[ExperimentOutcome, ...]] = {
     "unrelated_weights": ("stale", "wrong"),
     "other_fill": ("wrong", "error"),
     "many_calls": ("wrong", "error"),
+    "left_answer": ("wrong",),
 }
 """Outcomes of experiments that count against a candidate: an honest one passes them, as it passed the trials. Not counted:
 a second model that cannot be made (a name is taken), and swapped elements outside the range of the problem's inputs."""
