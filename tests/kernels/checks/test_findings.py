@@ -171,11 +171,6 @@ LATER: list[tuple[ExperimentOutcome, ExperimentOutcome]] = [("stale", "right"), 
             {"experiments": [ExperimentResult(name="left_answer", outcome="right")]},
         ),
         (
-            "wrong_elsewhere",
-            {"experiments": [ExperimentResult(name="left_answer", outcome="wrong")]},
-            {"experiments": [ExperimentResult(name="left_answer", outcome="right")]},
-        ),
-        (
             "unstable_output",
             {"experiments": [ExperimentResult(name="repeat_same_input", outcome="wrong")]},
             {"experiments": [ExperimentResult(name="repeat_same_input", outcome="right")]},

@@ -157,7 +157,7 @@ class Trusts(Asked):
         (1, 1.0, ["stale"], 2),
         (3, 1.0, ["stale"], 4),
         (4, 1.0, ["right"], 3),
-        (0, 1.0, ["wrong"], 0),
+        (0, 1.0, ["stale"], 0),
         (1, 2.0, [], 0),
     ],
     ids=["writes all", "trusts", "was given other memory at first", "later", "trusts any", "the reference remembers"],

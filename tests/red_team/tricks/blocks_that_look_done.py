@@ -1,7 +1,6 @@
 # problem: relu
 # mechanism: a first kernel notes which blocks of the new output have right ends already, a second one fills the others
 # run: result_cache
-# cuda_run: wrong_elsewhere
 # status: deceptive
 import torch
 import torch.nn as nn

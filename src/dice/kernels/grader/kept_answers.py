@@ -64,14 +64,14 @@ def experiment_kept_values(run: CandidateRun) -> None:
 
 def experiment_left_answer(run: CandidateRun) -> None:
     """Add a result `left_answer`: `stale` where new memory holds the last answer with a few wrong elements, and the same
-    inputs then give a wrong output; `wrong` where they do on memory that holds what other tensors have left. In two draws.
-    Not asked where the reference has a memory of its own."""
+    inputs then give a wrong output, or where they do on what other tensors have left in it; in two draws. Not asked where
+    the reference has a memory of its own."""
     if run.last is None or not run.evidence.launches:
         return
     with run.record.phase("experiments"):
         run.make_model(run.weights_seed)
         outcome = _from_new_memory(run)
-        if outcome in ("stale", "wrong"):
+        if outcome == "stale":
             outcome = _from_new_memory(run)
     _tell(run, "left_answer", {outcome})
 
@@ -81,15 +81,15 @@ def _from_new_memory(run: CandidateRun) -> ExperimentOutcome | None:
     if trials is None:
         return None
     run.send("inputs", trials[0].inputs)
-    if not _is_right(run, trials[1]):
-        return "wrong"  # a GPU's allocator may give memory of the inputs' size that holds a copy of them
+    if not _is_right(run, trials[1]):  # a GPU's allocator may give memory of the inputs' size that holds a copy of them
+        return "stale"
     calls = (_is_right(run, trials[1], not run.inputs_change, LAST_ANSWER) for _ in range(_MEMORIES))
     return "right" if all(calls) else "stale"
 
 
 def _tell(run: CandidateRun, name: ExperimentName, outcomes: set[ExperimentOutcome | None]) -> None:
-    worst: tuple[ExperimentOutcome, ...] = ("stale", "wrong", "right")
-    if (found := next((outcome for outcome in worst if outcome in outcomes), None)) is not None:
+    if known := outcomes - {None}:
+        found: ExperimentOutcome = "stale" if "stale" in known else "right"
         run.evidence.experiments.append(ExperimentResult(name=name, outcome=found))
 
 

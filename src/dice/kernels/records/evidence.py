@@ -178,7 +178,7 @@ class ExperimentResult(_Fact):
     kept_values: a piece of memory that outlives a call and follows the inputs is overwritten, and the same inputs come
         again; `stale` when the output is wrong then.
     left_answer: new memory holds the last answer with a few wrong elements, and the same inputs come again; `stale` when the
-        output is wrong then, `wrong` when it is already on memory that holds what other tensors have left.
+        output is wrong then, or before on what other tensors have left there.
     same_steps: the same inputs come several times to extensions that count the steps of their code; `stale` when they take
         other steps for inputs that they have just seen, in each of three draws.
     other_guise: inputs that are views of larger memory, in PyTorch's inference mode; only where the output is right or stale.
