@@ -182,6 +182,19 @@ def test_varied_sizes_are_many_and_leave_small_shapes_alone() -> None:
     assert generate(LAYERS, 3, 1) == generate(with_changes(LAYERS, varied_sizes=True), 3, 1)
 
 
+def test_varied_names_are_many_and_the_programs_are_right() -> None:
+    def names(config: SyntheticConfig) -> set[str]:
+        found = re.finditer(
+            r"self\.(\w+) = nn\.(?!Parameter)\w+\(", " ".join(p.pytorch_code for p in pairs(config, 3, 150))
+        )
+        return {one[1] for one in found}
+
+    varied = with_changes(LAYERS, varied_names=True)
+    assert len(names(LAYERS)) < 40 < len(names(varied))
+    assert {"gemm", "conv_transpose", "block"} <= names(varied)
+    assert_right(list(pairs(varied, 9, 60)))
+
+
 def test_chains_of_images_and_volumes_behind_layers_are_right() -> None:
     made = list(pairs(LAYERS, 9, 120))
     assert {len(_sizes(pair)) for pair in made} >= {2, 4, 5}

@@ -220,7 +220,7 @@ class Builder:
 
     def module(self, base: str, made: str, stateful: bool = True) -> str:
         """An attribute that holds an nn module (`stateful`: with parameters); returns `self.name`."""
-        name = self.attribute(base)
+        name = self.attribute(self.draw.layer_name(base, made))
         self.init.append(Init(f"self.{name} = {made}", "both" if stateful else "model"))
         return f"self.{name}"
 

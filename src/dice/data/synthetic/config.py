@@ -36,6 +36,8 @@ class SyntheticConfig:
     varied_sizes: bool = False
     """Draw every second size of a layer, a matrix or a row from all numbers up to 8192, and of channels up to 128, instead
     of from a list: a reader of a list's sizes learns these, and not to copy a number. Large shapes only."""
+    varied_names: bool = False
+    """Draw every second name of a layer from many that people give layers, for the same reason: `self.gemm`, `self.up`."""
     layer_share: float = 0.0
     """Share of the programs of level 2 that begin with a layer with weights, a convolution or a linear layer, as
     KernelBench's do (0 to 1). 0: no more than other operators."""

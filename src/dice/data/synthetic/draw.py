@@ -30,6 +30,18 @@ CHANNELS = ((4, 8, 16, 24, 32, 48, 64, 96, 128), (2, 3, 4, 5, 6, 8, 12))
 SIDES = ((16, 20, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128), (5, 6, 7, 8, 9, 10, 12, 14, 16))
 LENGTHS = ((64, 100, 128, 196, 256, 512), (8, 10, 12, 15, 16, 20, 24, 32))
 
+_OF_KIND = {
+    "ConvTranspose": ("conv_transpose", "conv_t", "tconv", "up", "upsample", "decoder"),
+    "Conv": ("conv_layer", "conv_op", "convolution", "stem", "encoder", "down"),
+    "Linear": ("gemm", "matmul", "fc1", "linear1", "affine", "head", "out_proj", "mlp"),
+    "BatchNorm": ("bn", "bn1", "batch_norm", "batchnorm"),
+    "GroupNorm": ("gn", "group_norm", "groupnorm"),
+    "InstanceNorm": ("instance_norm", "instancenorm", "inorm"),
+    "LayerNorm": ("ln", "layer_norm", "layernorm"),
+}
+_OF_ANY = ("layer", "layer1", "op", "block", "net", "first", "main", "module", "stage", "body")
+"""Names of layers, by the beginning of their class, and of any; those of a kind are drawn more often."""
+
 
 def nearest(pool: Sequence[int], target: float) -> int:
     """The member of `pool` that is nearest to `target` in ratio."""
@@ -71,6 +83,13 @@ class Draw:
             return self.pick(usual)
         size = math.exp(self.rng.uniform(math.log(3), math.log(most)))
         return 1 << round(math.log2(size)) if self.chance(0.5) else round(size)
+
+    def layer_name(self, usual: str, made: str) -> str:
+        """Name of the layer that `made` makes; with `varied_names` every second one is another than the `usual`."""
+        if not self.config.varied_names or self.chance(0.5):
+            return usual
+        kind = next((names for begin, names in _OF_KIND.items() if made.startswith(f"nn.{begin}")), ())
+        return self.pick((*kind * 3, *_OF_ANY))
 
     def features(self) -> int:
         """Size of a last dimension of independent features."""
