@@ -11,6 +11,7 @@ import torch
 
 from dice.kernels.candidate.program import Program
 from dice.kernels.candidate.refill import refilled
+from dice.kernels.sandbox.seeding import seed_generators
 
 
 class BareCalls:
@@ -28,7 +29,7 @@ class BareCalls:
         with torch.no_grad(), program.trail.phase("timing"):
             model(*sets[before])
             timer.prepare(flush_bytes)
-            torch.manual_seed(seed)
+            seed_generators(seed, program.accelerator.device)
             program.outputs, times = timer.time(lambda: model(*sets[slot]), fills)
         program.accelerator.settle()
         return {"times": dataclasses.asdict(times)}
@@ -42,7 +43,7 @@ class BareCalls:
             for index in range(calls):
                 program.outputs = None
                 if index == calls - 1:
-                    torch.manual_seed(seed)
+                    seed_generators(seed, program.accelerator.device)
                 program.outputs, found = timer.time(lambda: model(*inputs))
                 times.append(dataclasses.asdict(found))
         program.accelerator.settle()

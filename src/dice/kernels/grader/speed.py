@@ -35,6 +35,7 @@ from dice.kernels.records.verdict import Protocol
 from dice.kernels.sandbox import values
 from dice.kernels.sandbox.cuda_runtime import CudaRuntime
 from dice.kernels.sandbox.replies import Done, Offer, TimedCall, TimedSeries, Times
+from dice.kernels.sandbox.seeding import seed_generators
 from dice.kernels.sandbox.session import CandidateFailure
 
 BUDGET_S = 30.0
@@ -225,7 +226,7 @@ class Measurement:
         with self.run.session.frozen(), torch.no_grad():
             model(*self.own_inputs(before))
             self.timer.prepare(self.flush_bytes)
-            torch.manual_seed(seed)
+            seed_generators(seed, self.run.place.device)
             return Times(**asdict(self.timer.time(lambda: model(*inputs), fills)[1]))
 
     def reference_series(self, model: Callable[..., Any], slot: int, calls: int) -> list[float]:
@@ -356,7 +357,7 @@ class Measurement:
         if run.advances:
             return
         offer = run.ask("offer_outputs", Offer)
-        torch.manual_seed(seed)
+        seed_generators(seed, run.place.device)
         with torch.no_grad():
             expected = model(*self.own_inputs(slot))
         actual = run.fetch(offer, expected)
