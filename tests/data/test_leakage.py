@@ -1,6 +1,7 @@
 """What counts as one program, tested by an oracle of its own: pairs of programs written by hand, and the generator's programs
 compared with the mini benchmark by running both on the benchmark's inputs here, without any code of `dice.data.leakage`."""
 
+import resource
 import signal
 
 import pytest
@@ -226,6 +227,18 @@ def test_the_time_limit_ends_a_program_and_not_only_its_first_run():
     behind which the second run would have no limit."""
     with pytest.raises(executing.Failed, match=r"^more than \d+ s$"):
         exam_of(out_of_time_where("x.dtype == torch.float64", "torch.tanh(x)"))
+
+
+def test_a_program_that_wants_much_memory_fails_and_does_not_end_the_process(monkeypatch: pytest.MonkeyPatch):
+    """On an exam's inputs a layer of it may grow to any size: Linux killed `dice synth` at 24 GB."""
+    monkeypatch.setattr(executing, "MEMORY_LIMIT_GIB", 1)
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    with executing.contained():
+        torch.empty(1 << 26)
+        with pytest.raises(executing.Failed, match="allocate"), executing.blamed("Model"):
+            torch.empty(1 << 29)
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+    torch.empty(1 << 29)  # untouched, so no memory
 
 
 def test_held_out_operators_are_seen_though_the_outputs_cannot_be_compared():

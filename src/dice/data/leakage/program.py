@@ -9,11 +9,13 @@ from __future__ import annotations
 import ast
 import contextlib
 import re
+import resource
 import signal
 import threading
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,6 +24,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 TIME_LIMIT_S = 120
 """No comparison of a program takes a tenth of it; only an endless loop does."""
+MEMORY_LIMIT_GIB = 8
+"""No exam takes it; a program does whose transposed convolution, say, meets an exam's longer inputs: up to 900 GB."""
 _SEED = 1
 
 
@@ -58,7 +62,7 @@ def blamed(what: str) -> Iterator[None]:
 @contextlib.contextmanager
 def contained() -> Iterator[None]:
     """Programs are executed in the block: without gradients and warnings, the random state kept. Raises Failed after
-    TIME_LIMIT_S."""
+    TIME_LIMIT_S; a tensor beyond MEMORY_LIMIT_GIB is the program's error."""
     timed = threading.current_thread() is threading.main_thread()
 
     def stop(*_: object) -> None:
@@ -69,7 +73,7 @@ def contained() -> Iterator[None]:
         signal.alarm(TIME_LIMIT_S)
     state = torch.default_generator.get_state()
     try:
-        with torch.no_grad(), warnings.catch_warnings():
+        with _little_memory() if timed else contextlib.nullcontext(), torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     except OutOfTime as error:
@@ -79,6 +83,20 @@ def contained() -> Iterator[None]:
         if timed:
             signal.alarm(0)
             signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def _little_memory() -> Iterator[None]:
+    """Allocations fail in the block once this process has MEMORY_LIMIT_GIB of addresses more than now. Of the main thread
+    only, as the alarm: two threads would give each other's limit back."""
+    limit, hard = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    lower = pages * resource.getpagesize() + (MEMORY_LIMIT_GIB << 30)
+    resource.setrlimit(resource.RLIMIT_AS, (lower if limit < 0 else min(lower, limit), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
 
 
 def seeded() -> None:
