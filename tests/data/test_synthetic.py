@@ -56,6 +56,19 @@ def run_model(pair: Pair, seed: int) -> torch.Tensor:
         return model(*scope["get_inputs"]())
 
 
+def test_an_expression_in_another_one_keeps_its_brackets() -> None:
+    """`~x.bool()`, written into a call of its result, was `~x.bool().float()`: a program that PyTorch refuses."""
+    config = SyntheticConfig(
+        shapes="small", level_weights=(0, 1, 0), depth=(2, 2), families=("logical_not", "to_float")
+    )
+    nested = 0
+    for pair in pairs(config, 1, 200):
+        run_model(pair, 0)
+        nodes = ast.walk(ast.parse(pair.pytorch_code))
+        nested += any(isinstance(node, ast.Attribute) and isinstance(node.value, ast.UnaryOp) for node in nodes)
+    assert nested > 10
+
+
 def test_a_pair_depends_on_seed_and_index_alone(nano: list[Pair]) -> None:
     shuffled = random.Random(0).sample(range(6000), 40)
     assert [generate(NANO, 5, index) for index in shuffled] == [nano[index] for index in shuffled]

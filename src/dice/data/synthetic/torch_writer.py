@@ -85,7 +85,7 @@ def _is_primary(code: str) -> bool:
         depth -= letter in ")]"
         outside.append(letter if depth == 0 else "")
         depth += letter in "(["
-    return not set("".join(outside)) & set(" -+*/")
+    return not set("".join(outside)) & set(" -+*/~")
 
 
 def _statements(program: Program, d: Draw) -> list[tuple[str, tuple[Value, ...], Value]]:
