@@ -19,9 +19,10 @@ from dice.study.costs import hours, job_costs, problems
 from dice.study.plan import Plan
 from dice.study.registry import load_registry
 from dice.study.reports import table_spec
+from dice.study.strata import strata_spec
 from dice.study.workflow import check_command_line, images, is_dry_run, overrides_of
 
-SCALES = ["nano", "paper", "rehearsal", "released", "smoke", "tiny"]
+SCALES = ["nano", "paper", "rehearsal", "released", "smoke", "tiny", "wide"]
 
 
 def test_the_scales_are_known():
@@ -67,7 +68,7 @@ def test_a_misspelt_setting_of_a_stage_is_refused_by_the_schema(scale, place):
 
 def test_a_misspelt_scale_is_one_sentence():
     with pytest.raises(
-        DiceError, match=r"^scale 'tinny' is not one of nano, paper, rehearsal, released, smoke, tiny\.$"
+        DiceError, match=r"^scale 'tinny' is not one of nano, paper, rehearsal, released, smoke, tiny, wide\.$"
     ):
         load_study(EXPERIMENTS / "config", "tinny")
 
@@ -140,6 +141,25 @@ def test_tiny_measures_the_small_models_and_reports_the_rest():
         "DICE-8B": "8B-dice",
     }
     assert all(found.reason for found in evidence.values() if found.unit is None)
+
+
+def test_a_base_reads_further_data_sets():
+    """All are in its training, in the strata and kept from the exams; the tokenizer is of the first."""
+    wide = plan("wide")
+    files = [f"results/wide/data/{name}.jsonl" for name in ("corpus", "corpus_wide", "corpus_named", "corpus_named_on")]
+    for unit in ("8B-base", "8B-qwen3"):
+        spec = wide.training_spec(unit)
+        assert spec["pairs"] == files
+        assert spec["tokenizer"] == "results/wide/data/corpus.tokenizer"
+        assert set(files) <= set(wide.training_inputs(unit))
+    assert {f"{file}.leaks.json" for file in files} <= set(strata_spec(wide, 1)["leaks"])
+    read = {"sizes": {"8B": {"sdar": {"further": ["cuke", "composites"]}}}}
+    with pytest.raises(DiceError, match=r"^exams\.composites\.source: models are trained on the data set 'composites'"):
+        load_study(EXPERIMENTS / "config", "nano", read)
+    with pytest.raises(DiceError, match="a base reads the data set 'corpse', which there is not"):
+        load_study(EXPERIMENTS / "config", "wide", {"sizes": {"8B": {"sdar": {"further": ["corpse"]}}}})
+    with pytest.raises(DiceError, match="corpus_wide is read beside `dataset`; name that too"):
+        load_study(EXPERIMENTS / "config", "wide", {"sizes": {"8B": {"sdar": {"dataset": None}}}})
 
 
 def test_a_size_that_is_left_out_says_why_in_each_of_its_rows():

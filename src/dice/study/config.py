@@ -78,8 +78,15 @@ class Base:
     """Hugging Face id, fetched at the revision of models.yaml."""
     dataset: str | None = None
     """Pairs to train on from scratch, where there is no checkpoint or `from_scratch` is set."""
+    further: tuple[str, ...] = ()
+    """Data sets that it reads from scratch as well; the tokenizer is trained on `dataset` alone."""
     sft: Settings = Field(default_factory=dict)
     """The recipe from scratch: settings of `dice sft`, with the geometry."""
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """All data sets that it reads from scratch."""
+        return (self.dataset, *self.further) if self.dataset else ()
 
 
 @stage_config
@@ -290,7 +297,14 @@ def check_study(study: Study) -> None:
     ):
         raise DiceError(f"exams: mini is asked in two sizes, {' and '.join(sorted(sizes))}; take one.")
     used = {recipe.dataset for recipe in study.recipes.values()}
-    used |= {base.dataset for size in study.sizes.values() for base in (size.sdar, size.qwen3) if base is not None}
+    bases = [base for size in study.sizes.values() for base in (size.sdar, size.qwen3) if base is not None]
+    for base in bases:
+        if base.further and not base.dataset:
+            raise DiceError(f"sizes.*.*.further: {base.further[0]} is read beside `dataset`; name that too.")
+        for name in base.datasets:
+            if name not in study.datasets:
+                raise DiceError(f"sizes.*.*: a base reads the data set '{name}', which there is not.")
+    used |= {name for base in bases for name in base.datasets}
     used |= {source.path for dataset in study.datasets.values() for source in dataset.sources}
     for name, exam in study.exams.items():
         if exam.source in used:

@@ -129,7 +129,7 @@ class Plan(Files):
     def read_by_embedded(self) -> set[str]:
         """Data sets that base checkpoints of the repository have read."""
         bases = [base for size in self.study.sizes.values() for base in (size.sdar, size.qwen3) if base]
-        return {base.dataset for base in bases if base.checkpoint and base.dataset}
+        return {name for base in bases if base.checkpoint for name in base.datasets}
 
     def messages_spec(self) -> dict[str, Any]:
         """Config of `dice prompts` for servers."""
@@ -201,7 +201,7 @@ class Plan(Files):
             return merged(
                 {"objective": objective, "prompt": self.prompt, "device": study.device},
                 base.sft,
-                {"pairs": [self.dataset(base.dataset)], "tokenizer": self.tokenizer(base.dataset)},
+                {"pairs": [self.dataset(name) for name in base.datasets], "tokenizer": self.tokenizer(base.dataset)},
             )
         stage = {"sft": study.sft, "rl": study.rl}[recipe.stage]
         of_size = {"sft": self.size(unit).sft, "rl": self.size(unit).rl}[recipe.stage]

@@ -28,8 +28,8 @@ def trained_on(plan: Plan, unit: str) -> list[str]:
     names = [recipe.dataset for recipe in recipes]
     base = plan.lineage(unit)[-1]
     if plan.model_rule(base) == "sft":
-        names.append(plan.base(base).dataset or "")
-    return [name for name in names if name]
+        names += plan.base(base).datasets
+    return names
 
 
 def strata_spec(plan: Plan, number: int) -> dict[str, Any]:
