@@ -123,7 +123,10 @@ def test_servers_and_records_answer_for_rows(checkout, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--config", "scale=tinny"), "scale 'tinny' is not one of nano, paper, rehearsal, released, smoke, tiny, wide."),
+        (
+            ("--config", "scale=tinny"),
+            "scale 'tinny' is not one of nano, paper, rehearsal, released, smoke, tiny, wide.",
+        ),
         (("--config", "sclae=tiny"), "--config sclae: not a setting of the study; it has .*"),
         (
             ("--workflow-profile", "profiles/nanno"),
