@@ -92,7 +92,7 @@ def _little_memory() -> Iterator[None]:
     limit, hard = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     lower = pages * resource.getpagesize() + (MEMORY_LIMIT_GIB << 30)
-    resource.setrlimit(resource.RLIMIT_AS, (lower if limit < 0 else min(lower, limit), hard))
+    resource.setrlimit(resource.RLIMIT_AS, (lower if limit == resource.RLIM_INFINITY else min(lower, limit), hard))
     try:
         yield
     finally:
