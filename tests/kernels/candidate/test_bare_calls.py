@@ -52,7 +52,7 @@ def program() -> Any:
         yield
 
     return SimpleNamespace(
-        accelerator=SimpleNamespace(timer=Timer(), settle=lambda: None),
+        accelerator=SimpleNamespace(timer=Timer(), settle=lambda: None, device=torch.device("cpu")),
         trail=SimpleNamespace(phase=phase),
         phases=phases,
         model=Model(),
@@ -74,6 +74,17 @@ def test_a_series_keeps_the_last_outputs(program: Any) -> None:
     assert program.model.calls == [10.0, 11.0, 12.0]
     assert (float(program.outputs), len(reply["times"])) == (13.0, 3)
     assert BareCalls(program).do_series(slot=0, calls=0, seed=5) == {"times": []}
+
+
+def test_the_call_whose_output_counts_draws_from_the_seed(program: Any) -> None:
+    """Not what the call before it left of the generator: the reference is seeded alike."""
+    program.model = torch.rand_like
+    torch.manual_seed(5)
+    expected = float(torch.rand(()))
+    BareCalls(program).do_go(slot=0, before=1, seed=5, flush_bytes=0, fills=0)
+    assert float(program.outputs) == expected
+    BareCalls(program).do_series(slot=0, calls=3, seed=5)
+    assert float(program.outputs) == expected
 
 
 @pytest.mark.parametrize(("anew", "expected"), [(True, [10.0, 10.0, 10.0]), (False, [10.0, 11.0, 12.0])])
