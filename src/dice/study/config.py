@@ -228,6 +228,11 @@ class Study:
     costs: Costs = Costs()
     """What jobs are expected to take."""
 
+    @property
+    def bases(self) -> list[Base]:
+        """The base models of all sizes."""
+        return [base for size in self.sizes.values() for base in (size.sdar, size.qwen3) if base is not None]
+
 
 def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
     """Deep merge, later layers win; lists are replaced."""
@@ -297,14 +302,13 @@ def check_study(study: Study) -> None:
     ):
         raise DiceError(f"exams: mini is asked in two sizes, {' and '.join(sorted(sizes))}; take one.")
     used = {recipe.dataset for recipe in study.recipes.values()}
-    bases = [base for size in study.sizes.values() for base in (size.sdar, size.qwen3) if base is not None]
-    for base in bases:
+    for base in study.bases:
         if base.further and not base.dataset:
             raise DiceError(f"sizes.*.*.further: {base.further[0]} is read beside `dataset`; name that too.")
         for name in base.datasets:
             if name not in study.datasets:
                 raise DiceError(f"sizes.*.*: a base reads the data set '{name}', which there is not.")
-    used |= {name for base in bases for name in base.datasets}
+    used |= {name for base in study.bases for name in base.datasets}
     used |= {source.path for dataset in study.datasets.values() for source in dataset.sources}
     for name, exam in study.exams.items():
         if exam.source in used:

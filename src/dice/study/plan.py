@@ -128,8 +128,7 @@ class Plan(Files):
     @property
     def read_by_embedded(self) -> set[str]:
         """Data sets that base checkpoints of the repository have read."""
-        bases = [base for size in self.study.sizes.values() for base in (size.sdar, size.qwen3) if base]
-        return {name for base in bases if base.checkpoint for name in base.datasets}
+        return {name for base in self.study.bases if base.checkpoint for name in base.datasets}
 
     def messages_spec(self) -> dict[str, Any]:
         """Config of `dice prompts` for servers."""
