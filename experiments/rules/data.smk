@@ -41,9 +41,7 @@ rule mini:
 
 rule problems:
     input:
-        source=[
-            source for source in [PLAN.problems_spec()["source"]] if PLAN.made(source)
-        ],
+        source=[source for source in PLAN.problem_files() if PLAN.made(source)],
     output:
         PLAN.problems,
     log:
@@ -61,7 +59,7 @@ rule problems:
 
 use rule problems as exam_problems with:
     input:
-        lambda wildcards: present([PLAN.problems_spec(wildcards.exam)["source"]]),
+        lambda wildcards: present(PLAN.problem_files(wildcards.exam)),
     output:
         PLAN.path("data", "exams", "{exam}", "problems.jsonl"),
     log:

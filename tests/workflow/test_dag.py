@@ -205,8 +205,8 @@ def test_each_job_is_a_line_and_editing_a_module_reruns_exactly_what_depends_on_
 def test_a_real_run_from_nothing_to_every_table_and_figure(checkout):
     """Data, base, fine-tuning, RL, answers, verdicts, all tables and figures; then nothing is left to do.
 
-    Without the exams, of which no table or figure is made: their problems, which data leave out, are made for real above."""
-    settings = ["--config", "scale=smoke", 'exams={"two_operators": null, "three_operators": null}']
+    Without the exam, of which no table or figure is made: its problems, which data leave out, are made for real above."""
+    settings = ["--config", "scale=smoke", 'exams={"composites": null}']
     snakemake("tables", "figures", *settings, folder=checkout)
     results = checkout / "results" / "smoke"
     measured = {k: (results / f"table{k}.csv").read_text().count(",measured,") for k in range(1, 13)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from plans import plan
 from stage_specs import specs
@@ -17,43 +19,56 @@ from dice.jsonl import read_jsonl, write_jsonl
 from dice.kernels.api import Problem
 from dice.report.exams import ExamsConfig, exams
 from dice.report.rows import read_csv
+from dice.study import costs
 from dice.study.config import check_schema
 from dice.study.exams import examined, exams_inputs, exams_path, exams_spec
 from dice.study.strata import leaks_spec
 
-EXAM = {"source": "two_operators", "version": "two-operators-9002", "levels": [2]}
-ALONE = {"two_operators": EXAM, "three_operators": None}
+EXAM = {"source": "two_operators", "version": "composites-9002", "levels": [2]}
+ALONE = {"composites": EXAM | {"further": []}}
 DRAWN = {"sampling": {"top_k": 0, "temperature": 1.0}}
 SAMPLED = EXAM | {"generate": {"samples": 8, "block_diffusion": DRAWN, "autoregressive": DRAWN}}
-PROBLEMS = "results/data/exams/two_operators/problems.jsonl"
+PROBLEMS = "results/data/exams/composites/problems.jsonl"
 
 
 def test_the_models_of_the_tables_are_asked_each_exam():
-    one = plan("tiny", exams=ALONE | {"two_operators": SAMPLED}, seeds=(0, 1))
+    one = plan("tiny", exams={"composites": SAMPLED | {"further": []}}, seeds=(0, 1))
     check_schema(one.study, "docs/schema/study.schema.json")
-    assert "8B-dice@two_operators" in examined(one)
+    assert "8B-dice@composites" in examined(one)
     assert {unit.partition("@")[0] for unit in examined(one)} == set(one.units) & set(one.models)
     assert examined(plan("released")) == []
-    spec = one.generate_spec("8B-dice@two_operators", 1)
+    spec = one.generate_spec("8B-dice@composites", 1)
     assert spec["model"] == one.generate_spec("8B-dice", 1)["model"] == "results/models/8B-dice"
-    assert spec["prompts"] == "results/data/exams/two_operators/prompts.jsonl"
-    assert spec["out"] == "results/generations/8B-dice@two_operators/seed1.jsonl"
+    assert spec["prompts"] == "results/data/exams/composites/prompts.jsonl"
+    assert spec["out"] == "results/generations/8B-dice@composites/seed1.jsonl"
     config = parse_config(GenerateConfig, spec, "test")
     assert config.samples == 8
     assert parse_config(GenerateConfig, one.generate_spec("8B-dice", 1), "test").samples == 1
-    assert parse_config(GenerateConfig, one.generate_spec("8B-qwen3@two_operators", 1), "test").samples == 8
-    assert not one.is_greedy("8B-qwen3@two_operators")
+    assert parse_config(GenerateConfig, one.generate_spec("8B-qwen3@composites", 1), "test").samples == 8
+    assert not one.is_greedy("8B-qwen3@composites")
     # greedy answers to the suite are made once, sampled ones to the exam for every seed
-    assert (one.seeds("8B-dice"), one.seeds("8B-dice@two_operators")) == ([0], [0, 1])
-    assert one.verify_spec("8B-dice@two_operators", 0)["problems"] == PROBLEMS
-    score = one.score_spec("8B-dice@two_operators")
-    assert (score["problems"], score["out"]) == (PROBLEMS, "results/scores/8B-dice@two_operators.json")
-    assert score["verdicts"] == [f"results/verdicts/8B-dice@two_operators/seed{seed}.jsonl" for seed in (0, 1)]
-    assert one.problems_spec("two_operators") == EXAM | {
+    assert (one.seeds("8B-dice"), one.seeds("8B-dice@composites")) == ([0], [0, 1])
+    assert one.verify_spec("8B-dice@composites", 0)["problems"] == PROBLEMS
+    score = one.score_spec("8B-dice@composites")
+    assert (score["problems"], score["out"]) == (PROBLEMS, "results/scores/8B-dice@composites.json")
+    assert score["verdicts"] == [f"results/verdicts/8B-dice@composites/seed{seed}.jsonl" for seed in (0, 1)]
+    assert one.problems_spec("composites") == EXAM | {
         "source": "results/data/two_operators.jsonl",
         "levels": (2,),
         "out": PROBLEMS,
     }
+
+
+def test_an_exam_of_two_data_sets_asks_the_programs_of_both():
+    one = plan("tiny")
+    drawn = ["results/data/two_operators.jsonl", "results/data/three_operators.jsonl"]
+    spec = one.problems_spec("composites")
+    assert (spec["source"], *spec["further"]) == (*drawn,)
+    assert one.problem_files("composites") == drawn
+    assert costs.problems(one, "composites") == 128
+    for name in ("two_operators", "three_operators", "corpus"):
+        assert one.synth_spec(name)["benchmarks"] == ["mini"]
+    assert one.synth_spec("cuke")["benchmarks"] == ["mini", PROBLEMS]
 
 
 def test_no_training_set_may_have_an_exam_problem():
@@ -80,10 +95,13 @@ def test_no_training_set_may_have_an_exam_problem():
     [
         ({"a": EXAM | {"source": "cuke", "version": "a-1"}}, "trained on the data set 'cuke'"),
         ({"a": EXAM | {"source": "corpus", "version": "a-1"}}, "trained on the data set 'corpus'"),
-        ({"a": EXAM, "b": EXAM}, "two benchmarks have the version 'two-operators-9002'"),
+        ({"composites": EXAM, "b": EXAM}, "two benchmarks have the version 'composites-9002'"),
         ({"a": {"source": "mini", "version": "mini-2-gpu"}}, "two sizes"),
         ({"a": {"source": "mini", "version": "mini-9"}}, r"exams\.a\.version: mini has no 'mini-9'"),
         ({"A b": EXAM}, "exams"),
+        ({"a": EXAM | {"further": ["cuke"], "version": "a-1"}}, "trained on the data set 'cuke'"),
+        ({"a": EXAM | {"further": ["nothing"], "version": "a-1"}}, "two_operators, nothing are not all data sets"),
+        ({"a": {"source": "mini", "version": "mini-2-cpu", "further": ["two_operators"]}}, "are not all data sets"),
     ],
 )
 def test_exams_that_cannot_be_are_refused(exams, text):
@@ -102,9 +120,11 @@ def test_a_file_of_programs_is_a_benchmark(tmp_path):
     published = [{"idx": f"{n}", "level": n, "pytorch_code": code, "cuda_code": "", "raw_answer": ""} for n in (1, 2)]
     write_jsonl(tmp_path / "theirs.jsonl", published)
 
-    def problems(name: str, levels: tuple[int, ...]) -> list[Problem]:
+    def problems(name: str, levels: tuple[int, ...], *further: str) -> list[Problem]:
         out = str(tmp_path / "problems.jsonl")
-        write_problems(ProblemsConfig(source=str(tmp_path / name), version="made-1", levels=levels, out=out))
+        more = tuple(str(tmp_path / name) for name in further)
+        source = str(tmp_path / name)
+        write_problems(ProblemsConfig(source=source, further=more, version="made-1", levels=levels, out=out))
         return list(read_jsonl(out, Problem))
 
     found = problems("ours.jsonl", (2,))
@@ -114,6 +134,13 @@ def test_a_file_of_programs_is_a_benchmark(tmp_path):
     ]
     assert found[1].code == code + "# 2\n"
     assert [p.id for p in problems("theirs.jsonl", (1, 2, 3))] == ["level1/1_1", "level2/2_2"]
+    both = problems("ours.jsonl", (2,), "theirs.jsonl")
+    assert [p.id for p in both] == ["level2/2_made_9001_1", "level2/3_made_9001_2", "level2/5_2"]
+    manifest = json.loads((tmp_path / "problems.jsonl.manifest.json").read_text())
+    assert {*manifest["inputs"]} == {str(tmp_path / "ours.jsonl"), str(tmp_path / "theirs.jsonl")}
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(DiceError, match=r"ours\.jsonl is read beside a file of pairs, and .*folder is none"):
+        problems("folder", (2,), "ours.jsonl")
 
 
 def test_the_table_has_a_row_for_each_model_benchmark_and_level(tmp_path, capsys):
@@ -139,7 +166,7 @@ def test_the_table_has_a_row_for_each_model_benchmark_and_level(tmp_path, capsys
     rows = read_csv(tmp_path / "exams.csv")
     units = [unit for unit in one.units if unit in set(one.models)]
     assert [(row["unit"], row["measured_on"]) for row in rows] == [
-        (unit, benchmark) for unit in units for benchmark in ("mini-2-cpu", "two-operators-9002")
+        (unit, benchmark) for unit in units for benchmark in ("mini-2-cpu", "composites-9002")
     ]
     for row in rows:
         assert (row["exec"], row["n"], row["problems"], row["level"]) == ("25.0", "4", "2", "2")
@@ -150,7 +177,7 @@ def test_the_table_has_a_row_for_each_model_benchmark_and_level(tmp_path, capsys
     assert main(["exams", "--show", str(tmp_path / "exams.csv")]) == 0
     assert (
         capsys.readouterr().out.splitlines()[1]
-        == f"{units[0]} on two-operators-9002, level 2: Exec 25.0 (4.6 to 69.9) of 4, pass@8 37.5, pass@64 43.8"
+        == f"{units[0]} on composites-9002, level 2: Exec 25.0 (4.6 to 69.9) of 4, pass@8 37.5, pass@64 43.8"
     )
 
 
@@ -158,8 +185,8 @@ def test_a_table_has_the_exams_of_its_own_models():
     one = plan("tiny", exams=ALONE)
     spec = exams_spec(one, 1)
     units = [row["unit"] for row in spec["rows"]]
-    assert units == [unit for unit in one.table_units(1) for _ in ("suite", "two_operators")]
+    assert units == [unit for unit in one.table_units(1) for _ in ("suite", "composites")]
     assert {"8B-base", "8B-sft", "8B-dice", "8B-qwen3"} < set(units) < {row["unit"] for row in exams_spec(one)["rows"]}
-    assert {row["benchmark"] for row in spec["rows"]} == {"mini-2-cpu", "two-operators-9002"}
+    assert {row["benchmark"] for row in spec["rows"]} == {"mini-2-cpu", "composites-9002"}
     assert spec["out"] == exams_path(one, 1) == "results/table1.exams.csv"
     assert exams_inputs(one, 1) == [row["score"] for row in spec["rows"]]

@@ -215,7 +215,7 @@ def test_each_seed_has_its_own_training_run_but_there_is_one_base():
     assert [one.training_spec(unit)["seed"] for unit in ("8B-sft", "8B-sft.run5")] == [3, 5]
     assert one.training_spec("8B-rl1.run5")["model"] == "results/models/8B-sft.run5"
     assert one.training_spec("8B-sft.run5")["model"] == "results/models/8B-base"
-    for unit in ("8B-dice", "8B-dice@two_operators"):
+    for unit in ("8B-dice", "8B-dice@composites"):
         assert one.seeds(unit) == [3, 5], "though its decoding is greedy"
         assert [one.generate_spec(unit, seed)["model"] for seed in (3, 5)] == [
             "results/models/8B-dice", "results/models/8B-dice.run5"

@@ -49,7 +49,7 @@ def test_the_shipped_schema_is_the_generated_one():
         ("tiny", ("sft",)),
         ("tiny", ("suite", "generate")),
         ("tiny", ("suite", "verify")),
-        ("tiny", ("exams", "three_operators", "verify")),
+        ("tiny", ("exams", "composites", "verify")),
         ("tiny", ("datasets", "cuke", "spec")),
         ("tiny", ("datasets", "cuke", "spec", "generator")),
         ("paper", ("datasets", "cuke", "spec")),
@@ -154,7 +154,7 @@ def test_a_base_reads_further_data_sets():
         assert set(files) <= set(wide.training_inputs(unit))
     assert {f"{file}.leaks.json" for file in files} <= set(strata_spec(wide, 1)["leaks"])
     read = {"sizes": {"8B": {"sdar": {"further": ["cuke", "composites"]}}}}
-    with pytest.raises(DiceError, match=r"^exams\.composites\.source: models are trained on the data set 'composites'"):
+    with pytest.raises(DiceError, match=r"^exams\.composites: models are trained on the data set 'composites'"):
         load_study(EXPERIMENTS / "config", "nano", read)
     with pytest.raises(DiceError, match="a base reads the data set 'corpse', which there is not"):
         load_study(EXPERIMENTS / "config", "wide", {"sizes": {"8B": {"sdar": {"further": ["corpse"]}}}})

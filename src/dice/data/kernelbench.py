@@ -194,25 +194,28 @@ def _problems_of_rows(
 
 
 def problems_of_pairs(
-    path: str | Path, *, version: str, levels: Sequence[int]
+    *paths: str | Path, version: str, levels: Sequence[int]
 ) -> Iterator[tuple[Path, Problem | BadRow]]:
-    """The programs of pairs as problems of `levels`, numbered from 1 in the order of the good rows.
+    """The programs of files of pairs as problems of `levels`, numbered from 1 in the order of the good rows of all.
 
     A program without a level is labelled; bad rows are given too.
 
     Raises DiceError for a file that cannot be read.
     """
-    pairs, bad = read_pairs(path, on_bad="skip", require_cuda=False, convert=from_published("unknown"))
-    yield from ((Path(path), row) for row in bad)  # the caller refuses or skips them with the bad problems
-    for number, (pair, label) in enumerate(zip(pairs, difficulties(pairs), strict=True), 1):
-        level = pair.level or label.level
-        if level is None or level not in levels:
-            continue
-        name = re.sub(r"\W+", "_", pair.id)
-        try:
-            yield Path(path), named_problem(f"{number}_{name}", pair.pytorch_code, level, version)
-        except RowError as error:
-            yield Path(path), BadRow(path=str(path), line=number, id=pair.id, reason=str(error))
+    before = 0
+    for path in paths:
+        pairs, bad = read_pairs(path, on_bad="skip", require_cuda=False, convert=from_published("unknown"))
+        yield from ((Path(path), row) for row in bad)  # the caller refuses or skips them with the bad problems
+        for row, (pair, label) in enumerate(zip(pairs, difficulties(pairs), strict=True), 1):
+            level = pair.level or label.level
+            if level is None or level not in levels:
+                continue
+            name = re.sub(r"\W+", "_", pair.id)
+            try:
+                yield Path(path), named_problem(f"{before + row}_{name}", pair.pytorch_code, level, version)
+            except RowError as error:
+                yield Path(path), BadRow(path=str(path), line=row, id=pair.id, reason=str(error))
+        before += len(pairs)
 
 
 @stage_config
@@ -224,6 +227,8 @@ class ProblemsConfig:
     source: str = HUB
     """`huggingface`, a checkout of KernelBench, a folder with the hub's parquet files, any folder of problems, or a file of
     pairs or of the authors' programs."""
+    further: tuple[str, ...] = ()
+    """Files whose programs are problems too, where `source` is such a file."""
     version: str = PAPER_VERSION
     """`kernelbench-v0`, `-v0.1` or `-v0.2-dev`; for what is not KernelBench's, the name to give it."""
     levels: tuple[int, ...] = (1, 2, 3)
@@ -238,12 +243,14 @@ def write_problems(config: ProblemsConfig) -> list[Problem]:
     """Load, write problems.jsonl, a report of bad problems and the manifest; returns the problems."""
     watch = Stopwatch()
     skipped: list[BadRow] | None = None if config.on_bad == "refuse" else []
+    if config.further and not Path(config.source).is_file():
+        raise DiceError(f"further: {config.further[0]} is read beside a file of pairs, and {config.source} is none.")
     if config.version in VERSIONS:
         problems = load_kernelbench(
             config.source, config.version, config.levels, revision=config.revision, skipped=skipped
         )
     elif Path(config.source).is_file():
-        found = problems_of_pairs(config.source, version=config.version, levels=config.levels)
+        found = problems_of_pairs(config.source, *config.further, version=config.version, levels=config.levels)
         problems = unique_problems(found, skipped)
     else:
         problems = load_problem_folder(config.source, version=config.version, levels=config.levels, skipped=skipped)
@@ -258,7 +265,9 @@ def write_problems(config: ProblemsConfig) -> list[Problem]:
         "content": {f"level{level}": names or ["none of the named versions"] for level, names in published.items()},
         "bad_rows": [row.model_dump() for row in skipped or []],
     }
-    inputs = [config.source] if Path(config.source).is_file() else []  # `content` names the state of a folder
+    inputs = (
+        [config.source, *config.further] if Path(config.source).is_file() else []
+    )  # `content` names the state of a folder
     write_manifest(config.out, stage="problems", spec=to_spec(config), watch=watch, inputs=inputs, extra=extra)
     for level, names in published.items():
         if config.version in VERSIONS and config.version not in names:
@@ -269,7 +278,7 @@ def write_problems(config: ProblemsConfig) -> list[Problem]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice problems`."""
-    add_options(parser, ProblemsConfig, "source", "version", "levels", "revision", "on_bad", "out")
+    add_options(parser, ProblemsConfig, "source", "further", "version", "levels", "revision", "on_bad", "out")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -30,6 +30,8 @@ class Suite:
     source: str = "mini"
     """`mini`, `huggingface`, a folder of problems (a checkout of KernelBench), or a data set of the study, whose programs
     are the problems."""
+    further: tuple[str, ...] = ()
+    """Data sets of the study whose programs are asked with those of the data set `source`."""
     version: str = "mini-2-cpu"
     """Named version; `mini-2-cpu` and `mini-2-gpu` are the two sizes of the mini benchmark."""
     levels: tuple[int, ...] = Field(default=(1, 2, 3), min_length=1)
@@ -38,6 +40,11 @@ class Suite:
     """Settings of `dice generate` for it, over the scale's: `samples` and a temperature where pass@k is wanted."""
     verify: Settings = Field(default_factory=dict)
     """Settings of `dice verify` for it, over the scale's: `backend: cpu` where kernels are small and a GPU has other work."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """All that its problems come from."""
+        return self.source, *self.further
 
 
 @stage_config
@@ -291,6 +298,8 @@ def check_study(study: Study) -> None:
     if len(set(study.seeds)) < len(study.seeds):
         raise DiceError(f"seeds: {list(study.seeds)} names a seed twice; its answers would count twice.")
     for place, suite in {"suite": study.suite, **{f"exams.{name}": exam for name, exam in study.exams.items()}}.items():
+        if suite.further and not study.datasets.keys() >= {*suite.sources}:
+            raise DiceError(f"{place}.further: {', '.join(suite.sources)} are not all data sets of the study.")
         if suite.source == "mini" and suite.version not in MINI_VERSIONS:
             raise DiceError(f"{place}.version: mini has no '{suite.version}', but {' and '.join(MINI_VERSIONS)}.")
     versions = [study.suite.version, *(exam.version for exam in study.exams.values())]
@@ -311,8 +320,8 @@ def check_study(study: Study) -> None:
     used |= {name for base in study.bases for name in base.datasets}
     used |= {source.path for dataset in study.datasets.values() for source in dataset.sources}
     for name, exam in study.exams.items():
-        if exam.source in used:
-            raise DiceError(f"exams.{name}.source: models are trained on the data set '{exam.source}'; draw another.")
+        for source in used.intersection(exam.sources):
+            raise DiceError(f"exams.{name}: models are trained on the data set '{source}'; draw another.")
     if study.start_from == "scratch":
         return
     if study.archive is None:

@@ -40,7 +40,7 @@ def problems(plan: Plan, exam: str | None) -> int:
     """How many problems a benchmark has."""
     suite = plan.suite_of(exam)
     if suite.source in plan.study.datasets:
-        return plan.study.datasets[suite.source].spec["n"]
+        return sum(plan.study.datasets[source].spec["n"] for source in suite.sources)
     levels = next((found for name, found in _PROBLEMS.items() if suite.version.startswith(name)), {})
     return sum(levels.get(level, 0) for level in suite.levels)
 

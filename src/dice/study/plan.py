@@ -110,7 +110,15 @@ class Plan(Files):
             source = self.benchmark
         elif source in self.study.datasets:
             source = self.pairs(source)
-        return {"source": source, "version": suite.version, "levels": suite.levels, "out": self.problems_of(exam)}
+        more = {"further": tuple(map(self.pairs, suite.further))} if suite.further else {}
+        return {
+            "source": source, **more, "version": suite.version, "levels": suite.levels, "out": self.problems_of(exam)
+        }  # fmt: skip
+
+    def problem_files(self, exam: str | None = None) -> list[str]:
+        """What `dice problems` reads."""
+        spec = self.problems_spec(exam)
+        return [spec["source"], *spec.get("further", ())]
 
     def prompts_spec(self, exam: str | None = None) -> dict[str, Any]:
         """Config of `dice prompts`."""
@@ -121,7 +129,7 @@ class Plan(Files):
 
         An exam's own data set is held to the suite alone. So is what embedded checkpoints have read: it is drawn as it was.
         """
-        if any(exam.source == name for exam in self.study.exams.values()) or name in self.read_by_embedded:
+        if any(name in exam.sources for exam in self.study.exams.values()) or name in self.read_by_embedded:
             return []
         return [self.problems_of(exam) for exam in self.study.exams]
 
