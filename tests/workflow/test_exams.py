@@ -141,6 +141,9 @@ def test_a_file_of_programs_is_a_benchmark(tmp_path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(DiceError, match=r"ours\.jsonl is read beside a file of pairs, and .*folder is none"):
         problems("folder", (2,), "ours.jsonl")
+    theirs, more = str(tmp_path / "theirs.jsonl"), (str(tmp_path / "ours.jsonl"),)
+    with pytest.raises(DiceError, match=r"ours\.jsonl is read beside a file of pairs, and kernelbench-v0\.1 is none"):
+        write_problems(ProblemsConfig(source=theirs, further=more, version="kernelbench-v0.1", out="x"))
 
 
 def test_the_table_has_a_row_for_each_model_benchmark_and_level(tmp_path, capsys):

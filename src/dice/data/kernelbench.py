@@ -243,8 +243,9 @@ def write_problems(config: ProblemsConfig) -> list[Problem]:
     """Load, write problems.jsonl, a report of bad problems and the manifest; returns the problems."""
     watch = Stopwatch()
     skipped: list[BadRow] | None = None if config.on_bad == "refuse" else []
-    if config.further and not Path(config.source).is_file():
-        raise DiceError(f"further: {config.further[0]} is read beside a file of pairs, and {config.source} is none.")
+    if config.further and (config.version in VERSIONS or not Path(config.source).is_file()):
+        what = config.version if config.version in VERSIONS else config.source
+        raise DiceError(f"further: {config.further[0]} is read beside a file of pairs, and {what} is none.")
     if config.version in VERSIONS:
         problems = load_kernelbench(
             config.source, config.version, config.levels, revision=config.revision, skipped=skipped
@@ -265,9 +266,8 @@ def write_problems(config: ProblemsConfig) -> list[Problem]:
         "content": {f"level{level}": names or ["none of the named versions"] for level, names in published.items()},
         "bad_rows": [row.model_dump() for row in skipped or []],
     }
-    inputs = (
-        [config.source, *config.further] if Path(config.source).is_file() else []
-    )  # `content` names the state of a folder
+    # `content` names the state of a folder
+    inputs = [config.source, *config.further] if Path(config.source).is_file() else []
     write_manifest(config.out, stage="problems", spec=to_spec(config), watch=watch, inputs=inputs, extra=extra)
     for level, names in published.items():
         if config.version in VERSIONS and config.version not in names:

@@ -320,7 +320,7 @@ def check_study(study: Study) -> None:
     used |= {name for base in study.bases for name in base.datasets}
     used |= {source.path for dataset in study.datasets.values() for source in dataset.sources}
     for name, exam in study.exams.items():
-        for source in used.intersection(exam.sources):
+        if source := next((source for source in exam.sources if source in used), None):
             raise DiceError(f"exams.{name}: models are trained on the data set '{source}'; draw another.")
     if study.start_from == "scratch":
         return
