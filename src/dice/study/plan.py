@@ -110,10 +110,8 @@ class Plan(Files):
             source = self.benchmark
         elif source in self.study.datasets:
             source = self.pairs(source)
-        more = {"further": tuple(map(self.pairs, suite.further))} if suite.further else {}
-        return {
-            "source": source, **more, "version": suite.version, "levels": suite.levels, "out": self.problems_of(exam)
-        }  # fmt: skip
+        spec = {"source": source, "version": suite.version, "levels": suite.levels, "out": self.problems_of(exam)}
+        return spec | ({"further": tuple(map(self.pairs, suite.further))} if suite.further else {})
 
     def problem_files(self, exam: str | None = None) -> list[str]:
         """What `dice problems` reads."""
