@@ -94,22 +94,35 @@ def test_rows_of_one_slot_see_each_other():
     torch.testing.assert_close(hidden, torch.stack((full[0, 12:], full[0, 8:12])), atol=1e-4, rtol=0)
 
 
+@pytest.mark.parametrize(
+    ("slots", "ends", "in_place"),
+    [
+        ([0, 8, 8], [24, 36, 40], False),
+        (list(range(21)), [4 + 4 * (n * 7 % 9) for n in range(21)], True),
+        ([5, 3, 4, 4], [8, 40, 12, 16], True),
+    ],
+    ids=["apart", "many", "two rows of a slot"],
+)
 @torch.no_grad()
-def test_rows_whose_slots_lie_apart_see_what_copies_of_them_show():
+def test_rows_see_their_own_slot_up_to_their_own_end(slots, ends, in_place):
     config = make_config()
-    cache = KVCache(config, 9, 40, dtype=torch.float32, device="cpu")
+    cache = KVCache(config, 21, 40, dtype=torch.float32, device="cpu")
     for part in (cache.key, cache.value):
         part.normal_()
-    slots, starts = torch.tensor([0, 8, 8]), torch.tensor([20, 32, 36])
-    attend = CachedAttention(cache, slots, starts, tokens=4, block_size=4, longest=40)
-    assert attend.places is None
+    attend = CachedAttention(
+        cache, torch.tensor(slots), torch.tensor(ends) - 4, tokens=4, block_size=4, longest=max(ends)
+    )
+    assert (attend.places is not None) == in_place
     query, key, value = (
-        torch.randn(3, heads, 4, config.head_dim)
+        torch.randn(len(slots), heads, 4, config.head_dim)
         for heads in (config.num_attention_heads, config.num_key_value_heads, config.num_key_value_heads)
     )
     found = attend(1, query, key, value)
-    copies = cache.key[1][slots], cache.value[1][slots]
-    assert torch.equal(found, DenseAttention(attend.mask)(1, query, *copies))
+    group = config.num_attention_heads // config.num_key_value_heads
+    for row, (slot, end) in enumerate(zip(slots, ends, strict=True)):
+        keys, values = (part[1, slot, :, :end].repeat_interleave(group, 0) for part in (cache.key, cache.value))
+        weights = (query[row] @ keys.transpose(1, 2) / config.head_dim**0.5).softmax(-1)
+        torch.testing.assert_close(found[row], weights @ values, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("length", [300, 512, 1280])

@@ -44,6 +44,11 @@ class KVCache:
         return self.slots
 
 
+SLOTS_TOGETHER = 8
+"""On a CPU: slots whose rows attend in one call, to the keys up to the longest row's end. Keys are read from memory, so that
+more of them than a row sees cost more than a call does (docs/measurements/decoding.md)."""
+
+
 class CachedAttention:
     """Attention of n rows of new tokens, each into one slot, block-causal by absolute position.
 
@@ -51,9 +56,9 @@ class CachedAttention:
     end of a row. A token sees the written positions of its slot up to the end of its own block, but none from its row's
     `limits` [n] on.
 
-    Where the rows' slots lie close together, the cache is read in place, with the rows of a slot side by side. Otherwise
-    each row gets a copy of its slot; or, on a CPU, where copying takes longer than the attention itself, rows are done one
-    after the other.
+    Where the rows' slots lie close together, the cache is read in place, with the rows of a slot side by side; on a CPU, a
+    few slots at a time. Otherwise each row gets a copy of its slot; or, on a CPU, where copying takes longer than the
+    attention itself, rows are done one after the other.
     """
 
     def __init__(
@@ -90,34 +95,41 @@ class CachedAttention:
             self.places = (slots - first) * width + rank
             ends = self._side_by_side(ends[:, None, :, None], 1)[:, 0, :, 0]  # an empty place sees one position
         self.mask = (keys < ends[..., None])[:, None]
+        self.parts = self._parts(ends) if starts.is_cpu else [(slice(None), self.span, longest)]
+        """Rows (of `span`: slots) that attend in one call, the slots that they read, and the end of the longest of them."""
+
+    def _parts(self, ends: Tensor) -> list[tuple[slice, slice, int]]:
+        longest = ends.amax(1).tolist()
+        if self.places is None:
+            slots = self.slots.tolist()
+            return [(slice(n, n + 1), slice(slots[n], slots[n] + 1), end) for n, end in enumerate(longest)]
+        first, count = self.span.start, SLOTS_TOGETHER
+        return [
+            (slice(n, n + count), slice(first + n, min(first + n + count, self.span.stop)), max(longest[n : n + count]))
+            for n in range(0, len(longest), count)
+        ]
 
     def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         keys, values = self.cache.key[layer], self.cache.value[layer]
         # [n, tokens, kv_heads, head_dim]: indexing by two tensors around a slice puts their axes first
         keys[self.slots[:, None], :, self.positions] = key.transpose(1, 2).to(keys.dtype)
         values[self.slots[:, None], :, self.positions] = value.transpose(1, 2).to(values.dtype)
-        seen = DenseAttention(self.mask)
-        if self.places is None and query.is_cpu:
-            return torch.cat(
-                [self._alone(row, slot, query, keys, values) for row, slot in enumerate(self.slots.tolist())]
-            )
-        if self.places is None:
-            return seen(layer, query, keys[self.slots, :, : self.longest], values[self.slots, :, : self.longest])
-        out = seen(
-            layer,
-            self._side_by_side(query, 0),
-            keys[self.span, :, : self.longest],
-            values[self.span, :, : self.longest],
+        if self.places is None and not query.is_cpu:
+            copies = keys[self.slots, :, : self.longest], values[self.slots, :, : self.longest]
+            return DenseAttention(self.mask)(layer, query, *copies)
+        if self.places is not None:
+            query = self._side_by_side(query, 0)
+        out = torch.cat(
+            [
+                DenseAttention(self.mask[rows, ..., :end])(
+                    layer, query[rows], keys[slots, :, :end], values[slots, :, :end]
+                )
+                for rows, slots, end in self.parts
+            ]
         )
-        rows = out.unflatten(2, (self.width, -1)).transpose(1, 2).flatten(0, 1)
-        return rows[self.places]
-
-    def _alone(self, row: int, slot: int, query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """The attention of one row, which reads its slot in place."""
-        one = slice(row, row + 1)
-        here = slice(slot, slot + 1)
-        see = DenseAttention(self.mask[one])
-        return see(0, query[one], keys[here, :, : self.longest], values[here, :, : self.longest])
+        if self.places is None:
+            return out
+        return out.unflatten(2, (self.width, -1)).transpose(1, 2).flatten(0, 1)[self.places]
 
     def _side_by_side(self, rows: Tensor, empty: int) -> Tensor:
         """[n, heads, tokens, d] as [slots of the span, heads, width tokens, d]; empty places are filled with `empty`."""
