@@ -77,7 +77,6 @@ class CachedAttention:
         self.cache = cache
         self.slots = slots
         self.positions = starts[:, None] + torch.arange(tokens, device=starts.device)
-        self.longest = longest
         keys = torch.arange(longest, device=starts.device)
         ends = torch.minimum((self.positions // block_size + 1) * block_size, (starts + tokens)[:, None])
         if limits is not None:
@@ -94,9 +93,14 @@ class CachedAttention:
             rank[order] = torch.arange(len(slots), device=slots.device) - torch.searchsorted(slots[order], slots[order])
             self.places = (slots - first) * width + rank
             ends = self._side_by_side(ends[:, None, :, None], 1)[:, 0, :, 0]  # an empty place sees one position
-        self.mask = (keys < ends[..., None])[:, None]
-        self.parts = self._parts(ends) if starts.is_cpu else [(slice(None), self.span, longest)]
-        """Rows (of `span`: slots) that attend in one call, the slots that they read, and the end of the longest of them."""
+        mask = (keys < ends[..., None])[:, None]
+        everything = slice(None), slots if self.places is None else self.span, longest
+        self.parts = [
+            (rows, read, end, DenseAttention(mask[rows, ..., :end]))
+            for rows, read, end in (self._parts(ends) if starts.is_cpu else [everything])
+        ]
+        """Rows (of `span`: slots) that attend in one call, the slots that they read (as a tensor: copied), the end of the
+        longest of them, and their attention."""
 
     def _parts(self, ends: Tensor) -> list[tuple[slice, slice, int]]:
         longest = ends.amax(1).tolist()
@@ -114,18 +118,10 @@ class CachedAttention:
         # [n, tokens, kv_heads, head_dim]: indexing by two tensors around a slice puts their axes first
         keys[self.slots[:, None], :, self.positions] = key.transpose(1, 2).to(keys.dtype)
         values[self.slots[:, None], :, self.positions] = value.transpose(1, 2).to(values.dtype)
-        if self.places is None and not query.is_cpu:
-            copies = keys[self.slots, :, : self.longest], values[self.slots, :, : self.longest]
-            return DenseAttention(self.mask)(layer, query, *copies)
         if self.places is not None:
             query = self._side_by_side(query, 0)
         out = torch.cat(
-            [
-                DenseAttention(self.mask[rows, ..., :end])(
-                    layer, query[rows], keys[slots, :, :end], values[slots, :, :end]
-                )
-                for rows, slots, end in self.parts
-            ]
+            [see(layer, query[rows], keys[read, :, :end], values[read, :, :end]) for rows, read, end, see in self.parts]
         )
         if self.places is None:
             return out
