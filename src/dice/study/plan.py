@@ -222,7 +222,7 @@ class Plan(Files):
                 {
                     "task": recipe.task,
                     "problems": [self.dataset(recipe.dataset)],
-                    "steps": study.rl_steps[recipe.task],
+                    "steps": recipe.steps or study.rl_steps[recipe.task],
                     "order": recipe.order,
                 }
             ]
