@@ -14,14 +14,14 @@ from dice.kernels.builder.outcome import FinalRefusal
 
 
 @pytest.fixture
-def check(tmp_path: Path) -> Callable[[str], ToolRun]:
+def check(tmp_path: Path) -> Callable[[str, str], ToolRun]:
     (tmp_path / "dice_cpu").mkdir()
     (tmp_path / "dice_cpu" / "cuda_unit.h").write_text(
         "#pragma once\n#define __global__\nstruct uint3 { };\nstruct dim3 { };"
     )
 
-    def run(unit: str) -> ToolRun:
-        command = ["g++", "-std=c++17", "-fsyntax-only", f"-I{tmp_path}", "-x", "c++", "-"]
+    def run(unit: str, flag: str) -> ToolRun:
+        command = ["g++", "-std=c++17", "-fsyntax-only", flag, f"-I{tmp_path}", "-x", "c++", "-"]
         done = subprocess.run(command, input=unit, capture_output=True, text=True, check=False)
         return ToolRun(done.returncode, done.stdout + done.stderr, 0.0, 0.0)
 
@@ -35,13 +35,27 @@ def check(tmp_path: Path) -> Callable[[str], ToolRun]:
         "__global__ void k(float* x) { x[0] = ; }",
         "__global__ void k(float* x) { if (x { } }",
         "void f() {",
+        "void f() { undeclared(3);",
     ],
 )
-def test_what_is_no_cpp_is_the_candidates(text: str, check: Callable[[str], ToolRun]) -> None:
+def test_what_is_no_cpp_is_the_candidates(text: str, check: Callable[[str, str], ToolRun]) -> None:
     error = own_error(text, "cuda.cu", check)
     assert error is not None
     assert error.rule == "not C++ in any reading"
     assert error.message.startswith("cuda.cu:")
+
+
+def test_gcc_goes_on_only_where_the_first_error_does_not_decide(check: Callable[[str, str], ToolRun]) -> None:
+    asked: list[str] = []
+
+    def counted(unit: str, flag: str) -> ToolRun:
+        asked.append(flag)
+        return check(unit, flag)
+
+    assert own_error("void f(float*({, int n) { undeclared(n); }", "cuda.cu", counted) is not None
+    assert asked == ["-Wfatal-errors"]
+    assert own_error("void f() { undeclared(3);", "cuda.cu", counted) is not None
+    assert asked[1:] == ["-Wfatal-errors", "-fmax-errors=50"]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +69,7 @@ def test_what_is_no_cpp_is_the_candidates(text: str, check: Callable[[str], Tool
         "void f() { k<<<1, 2; }",
     ],
 )
-def test_what_headers_could_explain_is_not(text: str, check: Callable[[str], ToolRun]) -> None:
+def test_what_headers_could_explain_is_not(text: str, check: Callable[[str, str], ToolRun]) -> None:
     assert own_error(text, "cuda.cu", check) is None
 
 

@@ -39,15 +39,21 @@ def check_rules(text: str, name: str, preprocess: Preprocess | None = None) -> N
         return  # what the split cannot take says nothing here
 
 
-def own_error(text: str, name: str, check: Callable[[str], ToolRun]) -> FinalRefusal | None:
+def own_error(text: str, name: str, check: Callable[[str, str], ToolRun]) -> FinalRefusal | None:
     """The candidate's own error in a .cu that could not be translated; None when that is not certain.
 
-    check: runs g++ on a unit, without making an object, for all errors.
+    check: runs g++ on a unit with one flag more, without making an object.
     """
     unit = plain_unit(text, name)
     if unit is None:
         return None
-    done = check(f"#include <dice_cpu/cuda_unit.h>\n#undef __shared__\n#define __shared__\n{unit}{STOP}")
+    whole = f"#include <dice_cpu/cuda_unit.h>\n#undef __shared__\n#define __shared__\n{unit}{STOP}"
+    # Most often the first error decides. Behind an open bracket g++ does not see `STOP`, and going on takes 10 s.
+    return _read(name, check(whole, "-Wfatal-errors")) or _read(name, check(whole, "-fmax-errors=50"))
+
+
+def _read(name: str, done: ToolRun) -> FinalRefusal | None:
+    """The error of the text `name` that g++ found; None when it may be ours."""
     found = errors(read_gcc(done.output))
     # An unknown attribute or macro looks like a broken declaration.
     foreign = found and any(re.match(r"__|[A-Z_]{3,}$", word) for word in found[0].names)
