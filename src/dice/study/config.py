@@ -126,8 +126,6 @@ class Recipe:
     """Task of an RL phase."""
     order: Literal["paper", "uniform", "released"] = "paper"
     """Order of an RL phase's problems: easy to hard, no curriculum, or as the authors' code does."""
-    steps: int | None = Field(default=None, ge=1)
-    """Steps of an RL phase; None: those of its task (`rl_steps`)."""
     spec: Settings = Field(default_factory=dict)
     """Settings of the stage that differ from the scale's."""
 

@@ -222,7 +222,7 @@ class Plan(Files):
                 {
                     "task": recipe.task,
                     "problems": [self.dataset(recipe.dataset)],
-                    "steps": recipe.steps or study.rl_steps[recipe.task],
+                    "steps": study.rl_steps[recipe.task],
                     "order": recipe.order,
                 }
             ]
