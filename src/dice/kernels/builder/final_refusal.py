@@ -99,12 +99,14 @@ class FinalRefusals:
         unit = plain_unit(text, self.source, self.first_line)
         if unit is None or _WHICH_COMPILER.search(text) or not _included(text) <= vocabulary.headers:
             return
+
+        def of_syntax(*flags: str) -> Diagnostic | None:
+            found, _ = self._errors(unit, "extension_cuda", "unsplittable", more=flags)
+            return next((d for d in found if is_syntax(d)), None)
+
         # The first error of syntax decides: an unknown type on an earlier line would have been one of its own. Most often
         # it is the first of all. Behind an open bracket g++ does not see `STOP`, and going on takes 16 s.
-        found, _ = self._errors(unit, "extension_cuda", "unsplittable", more=["-Wfatal-errors"])
-        if not any(map(is_syntax, found)):
-            found, _ = self._errors(unit, "extension_cuda", "unsplittable")
-        first = next((d for d in found if is_syntax(d)), None)
+        first = of_syntax("-Wfatal-errors") or of_syntax()
         rule = "not C++ in any reading"
         if first is not None and first.file == "stop":
             raise FinalRefusal(f"{self.source}({self.first_line + text.count(chr(10))}): error: {first.text}", rule)
