@@ -72,10 +72,17 @@ class DenseAttention:
 
     def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         del layer
-        group = query.shape[1] // key.shape[1]
-        if group > 1:  # the fused CPU kernel needs equal heads; enable_gqa falls back to the slow one
-            key, value = (part.repeat_interleave(group, dim=1) for part in (key, value))
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=self.mask)
+        heads = key.shape[1]
+        if query.shape[1] == heads:
+            return F.scaled_dot_product_attention(query, key, value, attn_mask=self.mask)
+        # The fused CPU kernel needs equal heads (enable_gqa falls back to the slow one). So the queries that share a key's
+        # head lie one behind the other: keys and values are read once, not copied for each of them.
+        group = query.shape[1] // heads
+        mask = None if self.mask is None else torch.cat([self.mask] * group, -2)
+        seen = F.scaled_dot_product_attention(
+            query.unflatten(1, (heads, group)).flatten(2, 3), key, value, attn_mask=mask
+        )
+        return seen.unflatten(2, (group, -1)).flatten(1, 2)
 
 
 class PackedAttention:
