@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dice.kernels.builder.compiler import ToolRun
-from dice.kernels.builder.final_refusal import STOP, is_syntax, plain_unit, without_stop
+from dice.kernels.builder.final_refusal import NO_CPP, STOP, is_syntax, plain_unit, unpaired_bracket, without_stop
 from dice.kernels.builder.outcome import FinalRefusal, broken_rule
 from dice.kernels.source.cuda_source import split_source
 from dice.kernels.source.diagnostics import errors, read_gcc
@@ -39,29 +39,25 @@ def check_rules(text: str, name: str, preprocess: Preprocess | None = None) -> N
         return  # what the split cannot take says nothing here
 
 
-def own_error(text: str, name: str, check: Callable[[str, str], ToolRun]) -> FinalRefusal | None:
+def own_error(text: str, name: str, check: Callable[[str], ToolRun]) -> FinalRefusal | None:
     """The candidate's own error in a .cu that could not be translated; None when that is not certain.
 
-    check: runs g++ on a unit with one flag more, without making an object.
+    check: runs g++ on a unit up to its first error, without making an object.
     """
     unit = plain_unit(text, name)
     if unit is None:
         return None
     whole = f"#include <dice_cpu/cuda_unit.h>\n#undef __shared__\n#define __shared__\n{unit}{STOP}"
-    # Most often the first error decides. Behind an open bracket g++ does not see `STOP`, and going on takes 10 s.
-    return _read(name, check(whole, "-Wfatal-errors")) or _read(name, check(whole, "-fmax-errors=50"))
-
-
-def _read(name: str, done: ToolRun) -> FinalRefusal | None:
-    """The error of the text `name` that g++ found; None when it may be ours."""
-    found = errors(read_gcc(done.output))
-    # An unknown attribute or macro looks like a broken declaration.
-    foreign = found and any(re.match(r"__|[A-Z_]{3,}$", word) for word in found[0].names)
-    own = found and found[0].file == name and is_syntax(found[0]) and not foreign
-    if own or any(error.file == "stop" and "at end of input" in error.text for error in found):
-        said = without_stop(done.output).strip() or f"{name}: error: the text ends inside a bracket"
-        return FinalRefusal(said, "not C++ in any reading")
-    return None
+    # The first error decides or none does. Behind an open bracket g++ does not see `STOP`: to go on would take 10 s.
+    done = check(whole)
+    first = next(iter(errors(read_gcc(done.output))), None)
+    if first is not None and is_syntax(first):
+        # An unknown attribute or macro looks like a broken declaration.
+        foreign = any(re.match(r"__|[A-Z_]{3,}$", word) for word in first.names)
+        if (first.file == name and not foreign) or (first.file == "stop" and "at end of input" in first.text):
+            said = without_stop(done.output).strip() or f"{name}: error: the text ends inside a bracket"
+            return FinalRefusal(said, NO_CPP)
+    return unpaired_bracket(text, name)
 
 
 def declared_by_torch(name: str, include: Path) -> bool:

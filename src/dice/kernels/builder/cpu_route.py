@@ -99,9 +99,9 @@ class CpuBuild(Route):
         if isinstance(refused, Refuted):
             return broken_rule(refused, sources.cuda_name)
 
-        def check(unit: str, flag: str) -> ToolRun:
+        def check(unit: str) -> ToolRun:
             text = f"#define TORCH_EXTENSION_NAME {self.module}\n{as_lines(self.flags.host_macros)}{unit}"
-            return self._run(text, "full_cpu", "check.o", ["-fsyntax-only", flag])
+            return self._run(text, "full_cpu", "check.o", ["-fsyntax-only", "-Wfatal-errors"])
 
         return own_error(sources.cuda, sources.cuda_name, check)
 

@@ -21,6 +21,7 @@ from dice.kernels.builder.compiler import Workbench, first_error
 from dice.kernels.builder.outcome import FinalRefusal
 from dice.kernels.builder.precompiled import Precompiled
 from dice.kernels.builder.split_roles import Roles
+from dice.kernels.source.brackets import line_of_unpaired
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.diagnostics import Diagnostic, errors, read_gcc, read_nvcc
 from dice.kernels.source.items import Item
@@ -30,6 +31,7 @@ STOP = (
     '\n#line 1 "stop"\ntemplate <int N> struct DiceStop { static constexpr int value = DiceStop<N + 1>::value; };\n'
     'static_assert(DiceStop<0>::value == 0, "");\n'
 )
+NO_CPP = "not C++ in any reading"
 NARROWING = "[-Wnarrowing]"
 """How g++ marks narrowing in braces. nvcc's front end refuses some that g++ warns of, and rewrites some that it refuses."""
 _SYNTAX = re.compile(
@@ -106,13 +108,15 @@ class FinalRefusals:
 
         # The first error of syntax decides: an unknown type on an earlier line would have been one of its own. Most often
         # it is the first of all. Behind an open bracket g++ does not see `STOP`, and going on takes 16 s.
-        first = of_syntax("-Wfatal-errors") or of_syntax()
-        rule = "not C++ in any reading"
+        first = of_syntax("-Wfatal-errors")
+        if first is None and (refusal := unpaired_bracket(text, self.source, self.first_line)) is not None:
+            raise refusal
+        first = first or of_syntax()
         if first is not None and first.file == "stop":
-            raise FinalRefusal(f"{self.source}({self.first_line + text.count(chr(10))}): error: {first.text}", rule)
+            raise FinalRefusal(f"{self.source}({self.first_line + text.count(chr(10))}): error: {first.text}", NO_CPP)
         if first is not None:
             lacks = vocabulary.host_lacks - set(_WORD.findall(_BUILT_IN_VARIABLES))
-            self._check(first, text, lacks, f"{self.source}({first.line}): error: {first.text}", rule)
+            self._check(first, text, lacks, f"{self.source}({first.line}): error: {first.text}", NO_CPP)
 
     def _check(self, error: Diagnostic, text: str, lacks: frozenset[str], message: str, rule: str) -> None:
         if error.file == self.source and is_final(error, text, error.line - self.first_line, lacks):
@@ -180,6 +184,14 @@ def plain_unit(text: str, source: str, first_line: int = 1) -> str | None:
     """The .cu as written, launches made calls, for g++; None when one cannot be. `source`, `first_line`: for `#line`."""
     calls = _LAUNCH.sub(lambda match: "\n" * match.group().count("\n"), text)
     return None if "<<<" in calls else f'{_BUILT_IN_VARIABLES}#line {first_line} "{source}"\n{calls}'
+
+
+def unpaired_bracket(text: str, source: str, first_line: int = 1) -> FinalRefusal | None:
+    """The refusal of a text with a bracket that has no partner; None where all have one, or where that is not certain."""
+    line = line_of_unpaired(text)
+    if line is None:
+        return None
+    return FinalRefusal(f"{source}({first_line + line - 1}): error: a bracket here has no partner", NO_CPP)
 
 
 def without_stop(output: str) -> str:
