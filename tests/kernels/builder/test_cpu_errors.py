@@ -39,7 +39,7 @@ def check(tmp_path: Path) -> Callable[[str], ToolRun]:
     ],
 )
 def test_what_is_no_cpp_is_the_candidates(text: str, check: Callable[[str], ToolRun]) -> None:
-    error = own_error(text, "cuda.cu", check)
+    error = own_error(text, "cuda.cu", check, alone=True)
     assert error is not None
     assert error.rule == "not C++ in any reading"
     assert error.message.startswith("cuda.cu")
@@ -53,10 +53,12 @@ def test_gcc_is_asked_once(check: Callable[[str], ToolRun]) -> None:
         asked.append(unit)
         return check(unit)
 
-    error = own_error("void f(unknown({, int n) {\n undeclared(n); }", "cuda.cu", counted)
+    error = own_error("void f(unknown({, int n) {\n undeclared(n); }", "cuda.cu", counted, alone=True)
     assert error is not None
     assert error.message == "cuda.cu(1): error: a bracket here has no partner"
     assert len(asked) == 1
+    # a header of the candidate's own may close it
+    assert own_error("void f(unknown({, int n) {\n undeclared(n); }", "cuda.cu", counted, alone=False) is None
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,7 @@ def test_gcc_is_asked_once(check: Callable[[str], ToolRun]) -> None:
     ],
 )
 def test_what_headers_could_explain_is_not(text: str, check: Callable[[str], ToolRun]) -> None:
-    assert own_error(text, "cuda.cu", check) is None
+    assert own_error(text, "cuda.cu", check, alone=True) is None
 
 
 def test_a_broken_rule_of_cuda() -> None:

@@ -39,10 +39,11 @@ def check_rules(text: str, name: str, preprocess: Preprocess | None = None) -> N
         return  # what the split cannot take says nothing here
 
 
-def own_error(text: str, name: str, check: Callable[[str], ToolRun]) -> FinalRefusal | None:
+def own_error(text: str, name: str, check: Callable[[str], ToolRun], *, alone: bool) -> FinalRefusal | None:
     """The candidate's own error in a .cu that could not be translated; None when that is not certain.
 
-    check: runs g++ on a unit up to its first error, without making an object.
+    check: runs g++ on a unit up to its first error, without making an object. alone: no header, folder or macro of the
+    candidate's own stands before the text.
     """
     unit = plain_unit(text, name)
     if unit is None:
@@ -57,7 +58,7 @@ def own_error(text: str, name: str, check: Callable[[str], ToolRun]) -> FinalRef
         if (first.file == name and not foreign) or (first.file == "stop" and "at end of input" in first.text):
             said = without_stop(done.output).strip() or f"{name}: error: the text ends inside a bracket"
             return FinalRefusal(said, NO_CPP)
-    return unpaired_bracket(text, name)
+    return unpaired_bracket(text, name) if alone else None
 
 
 def declared_by_torch(name: str, include: Path) -> bool:

@@ -95,8 +95,11 @@ class FinalRefusals:
             lacks = own | (vocabulary.device_lacks if all_headers else vocabulary.bare_lacks)
             self._check(found[0], split.text, lacks, output, "device code")
 
-    def check_unsplit(self, text: str) -> None:
-        """Compile a .cu that cannot be split as plain C++, launches made calls, for an error of syntax."""
+    def check_unsplit(self, text: str, *, alone: bool) -> None:
+        """Compile a .cu that cannot be split as plain C++, launches made calls, for an error of syntax.
+
+        alone: no header, folder or macro of the candidate's own stands before it.
+        """
         vocabulary = self.precompiled.vocabulary()
         unit = plain_unit(text, self.source, self.first_line)
         if unit is None or _WHICH_COMPILER.search(text) or not _included(text) <= vocabulary.headers:
@@ -109,7 +112,7 @@ class FinalRefusals:
         # The first error of syntax decides: an unknown type on an earlier line would have been one of its own. Most often
         # it is the first of all. Behind an open bracket g++ does not see `STOP`, and going on takes 16 s.
         first = of_syntax("-Wfatal-errors")
-        if first is None and (refusal := unpaired_bracket(text, self.source, self.first_line)) is not None:
+        if alone and first is None and (refusal := unpaired_bracket(text, self.source, self.first_line)) is not None:
             raise refusal
         first = first or of_syntax()
         if first is not None and first.file == "stop":

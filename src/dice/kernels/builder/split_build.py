@@ -92,7 +92,8 @@ class SplitBuild(Route):
             # main.cpp's verdict is cheaper than a stock build, and so is a plain syntax error.
             for main in self.sources.mains:
                 self._check_main(main)
-            self.final.check_unsplit(text)
+            alone = not (self.sources.headers or self.flags.folders or self.flags.host_macros)
+            self.final.check_unsplit(text, alone=alone)
             raise
 
     def _mains(self) -> list[str]:

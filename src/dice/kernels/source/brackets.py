@@ -2,39 +2,60 @@
 
 Every C++ program has its ( [ and { in pairs, one inside the other, whatever its names mean. g++ is a poor judge of this:
 where a bracket is open it reads on to the end of the unit, and then takes seconds for the templates of PyTorch's headers.
+
+What the preprocessor does can add a bracket or take one away, and there is no end of ways to make it. So only a text that is
+plain in every respect is judged: this is to save time, and what is not plain goes on to be judged by others.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from itertools import pairwise
 
-from dice.kernels.source.lexer import CLOSERS, CONDITIONAL, OPENERS, Lines, Token, read_tokens
+from dice.kernels.source.lexer import CLOSERS, OPENERS, Lines, Token, read_tokens, words
 
-_OTHER_SPELLING = re.compile(r"<%|%>|:>|<:(?!:)|%:|\?\?")
-"""Digraphs and trigraphs: brackets that the tokens do not show."""
-_OWN_HEADER = re.compile(r"#\s*(include\s*\"|include_next|embed|pragma\s+push_macro)")
-_IN_PAIRS = re.compile(r"BEGIN|END|OPEN|CLOSE|PUSH|POP|ENTER|LEAVE|START|STOP|pthread_cleanup_")
-"""Names of macros that may stand for one bracket of a pair (`__BEGIN_DECLS`)."""
+_UNUSUAL = re.compile(r"[^\t\n -~]|\\[ \t]*\n|<:|:>|<%|%>|%:|\?\?|\$")
+"""Letters outside ASCII, line splices, digraphs and trigraphs."""
+_PLAIN_DIRECTIVE = re.compile(
+    r"#[ \t]*(?:include[ \t]*<(?:\w+/)*\w+(?:\.\w+)?>|define[ \t]+\w+[ \t]+[0-9][\w.]*|pragma[ \t]+(?:once|unroll)\b[\w ()]*)"
+    r"[ \t]*(?://.*)?"
+)
+_MACRO = re.compile(r"(?=\w*[A-Z])[A-Z0-9_]{3,}|assert|pthread_cleanup_\w+")
+"""Names as macros have them, of which some hold one bracket (`__BEGIN_DECLS`) or forget what they are given."""
+_WHOLE = words(
+    "FLT_EPSILON FLT_MAX FLT_MIN INFINITY INT_MAX INT_MIN M_PI NAN PYBIND11_MODULE TORCH_CHECK TORCH_EXTENSION_NAME"
+)
+"""Macros that add no bracket and keep what they are given."""
 
 
 def line_of_unpaired(text: str) -> int | None:
-    """Line, from 1, of the first bracket without a partner; None where all have one, or where that is not certain:
-    conditionals, macros that may hold single brackets, literals without an end."""
-    tokens = read_tokens(text)
-    found = _unpaired(tokens)
-    if found is None or _OTHER_SPELLING.search(text):
+    """Line, from 1, of the first bracket without a partner in a source before which only the toolkit's, PyTorch's and the
+    standard library's headers stand; None where all have one, or where that is not certain."""
+    if _UNUSUAL.search(text):
         return None
-    for token in tokens:
-        if token.kind == "unknown" or (token.kind == "identifier" and _IN_PAIRS.search(token.text)):
-            return None
-        if token.kind == "directive":
-            if CONDITIONAL.match(token.text) or _OWN_HEADER.match(token.text):
-                return None
-            if _unpaired(read_tokens(token.text, directives=False)) is not None:  # a macro's body
-                return None
+    tokens = read_tokens(text)
+    found = next((token for token in tokens if token.text in (OPENERS | CLOSERS) and not token.reach), None)
+    if found is None or not all(map(_is_plain, tokens)) or any(_touch(*pair) for pair in pairwise(tokens)):
+        return None
     return Lines(text).number(found.start)
 
 
-def _unpaired(tokens: Sequence[Token]) -> Token | None:
-    return next((token for token in tokens if token.text in (OPENERS | CLOSERS) and not token.reach), None)
+def _is_plain(token: Token) -> bool:
+    match token.kind:
+        case "directive":
+            return _PLAIN_DIRECTIVE.fullmatch(token.text) is not None
+        case "identifier":
+            return _MACRO.fullmatch(token.text) is None or token.text in _WHOLE
+        case "number":
+            return "'" not in token.text
+        case "string" | "char":
+            return token.text[0] in "\"'"  # no prefix, and so not raw
+        case "punctuator":
+            return "#" not in token.text
+        case _:
+            return False
+
+
+def _touch(one: Token, other: Token) -> bool:
+    """Is `other` a literal right behind a word or a number? Which of them a quote belongs to is for the compiler to say."""
+    return other.kind in ("string", "char") and one.kind in ("identifier", "number") and one.end == other.start

@@ -95,9 +95,10 @@ def read_tokens(text: str, *, directives: bool = True, offset: int = 0) -> list[
     """
     tokens: list[Token] = []
     position, line_start = 0, True
+    last_comment = text.rfind("*/")
     while position < len(text):
         if directives and line_start and text[position] == "#":
-            kind, end = "directive", _directive_end(text, position)
+            kind, end = "directive", _directive_end(text, position, last_comment)
         else:
             match = _PATTERN.match(text, position)
             assert match is not None  # `space` and `punctuator` take every character
@@ -139,15 +140,15 @@ def check_tokens(text: str, tokens: Sequence[Token]) -> None:
         raise SplitRefused(f"unterminated literal or comment at line {Lines(text).number(unknown.start)}")
 
 
-def _directive_end(text: str, position: int) -> int:
-    """Where the directive at `position` ends: at the end of its line, splices and comments over several lines passed."""
-    comments = True
+def _directive_end(text: str, position: int, last_comment: int) -> int:
+    """Where the directive at `position` ends: at the end of its line, splices and comments over several lines passed.
+
+    last_comment: where the text's last `*/` stands, so that no directive looks for one through the rest of the text in vain.
+    """
     while match := _DIRECTIVE_PART.match(text, position):
         position = match.end()
-        if comments and match.lastgroup == "block":
-            found = text.find("*/", position)
-            comments = found >= 0
-            position = found + 2 if comments else position
+        if match.lastgroup == "block" and position <= last_comment:
+            position = text.find("*/", position) + 2
     return position
 
 
