@@ -1,6 +1,6 @@
 """How did runs of reinforcement learning go, and how long did each wait for verdicts?
 
-    python benchmarks/rl_steps.py --histories MODEL/history.jsonl MODEL.run1/history.jsonl --steps 1-15 16-45
+    python benchmarks/rl_curves.py --histories MODEL/history.jsonl MODEL.run1/history.jsonl --steps 1-15 16-45
 
 `--histories`: one for each run, as `dice rl` writes them and recorded studies keep them. Prints a table of Markdown: a line
 for each range of steps, with the means of its steps for each run; what a run waits for is seconds over seconds.

@@ -1,4 +1,4 @@
-"""`benchmarks/rl_steps.py` on rows of a recorded run, counted here by hand."""
+"""`benchmarks/rl_curves.py` on rows of a recorded run, counted here by hand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-import rl_steps
+import rl_curves
 
 from dice.errors import DiceError
 from dice.training.rl_history import RlRow
@@ -26,7 +26,7 @@ def lines() -> list[str]:
 def test_a_line_for_each_range(lines: list[str]) -> None:
     plain = [json.loads(line) for line in lines]
     run = [RlRow.model_validate_json(line) for line in lines]
-    head, rule, first, second = rl_steps.table([run, run], [rl_steps.span("1-3"), rl_steps.span("4")])
+    head, rule, first, second = rl_curves.table([run, run], [rl_curves.span("1-3"), rl_curves.span("4")])
     assert head.count("|") == rule.count("|") == first.count("|")
     reward = sum(row["reward"] for row in plain[:3]) / 3
     waits = sum(row["wait_s"] for row in plain[:3]) / sum(row["seconds"] for row in plain[:3])
@@ -41,4 +41,4 @@ def test_a_line_for_each_range(lines: list[str]) -> None:
 def test_a_run_that_is_too_short(lines: list[str]) -> None:
     run = [RlRow.model_validate_json(line) for line in lines]
     with pytest.raises(DiceError, match="run 1 has 2 steps; steps 1-4 were asked for"):
-        rl_steps.table([run, run[:2]], [rl_steps.span("1-4")])
+        rl_curves.table([run, run[:2]], [rl_curves.span("1-4")])
