@@ -14,18 +14,25 @@ from itertools import pairwise
 
 from dice.kernels.source.lexer import CLOSERS, OPENERS, Lines, Token, read_tokens, words
 
-_UNUSUAL = re.compile(r"[^\t\n -~]|\\[ \t]*\n|<:|:>|<%|%>|%:|\?\?|\$")
-"""Letters outside ASCII, line splices, digraphs and trigraphs."""
+_UNUSUAL = re.compile(r"[^\t\n -~]|\\[ \t]*\n|<:|:>|<%|%>|%:|\?\?|\$|\[\s*\[")
+"""Letters outside ASCII, line splices, digraphs and trigraphs; attributes, in which g++ passes over what it does not know."""
+_HEADERS = (
+    "torch/extension.h torch/types.h torch/all.h ATen/ATen.h ATen/cuda/CUDAContext.h cuda.h cuda_runtime.h cuda_fp16.h "
+    "cuda_bf16.h device_launch_parameters.h math.h cmath float.h cfloat limits stdint.h cstdint stdio.h cstdio vector "
+    "algorithm string tuple"
+)
+_HEADER = "|".join(map(re.escape, _HEADERS.split()))
 _PLAIN_DIRECTIVE = re.compile(
-    r"#[ \t]*(?:include[ \t]*<(?:\w+/)*\w+(?:\.\w+)?>|define[ \t]+\w+[ \t]+[0-9][\w.]*|pragma[ \t]+(?:once|unroll)\b[\w ()]*)"
-    r"[ \t]*(?://.*)?"
+    rf"#[ \t]*(?:include[ \t]*<(?:{_HEADER})>|pragma[ \t]+(?:once|unroll)\b[\w ()]*)[ \t]*(?://.*)?"
 )
-_MACRO = re.compile(r"(?=\w*[A-Z])[A-Z0-9_]{3,}|assert|pthread_cleanup_\w+")
-"""Names as macros have them, of which some hold one bracket (`__BEGIN_DECLS`) or forget what they are given."""
-_WHOLE = words(
-    "FLT_EPSILON FLT_MAX FLT_MIN INFINITY INT_MAX INT_MIN M_PI NAN PYBIND11_MODULE TORCH_CHECK TORCH_EXTENSION_NAME"
+"""No macro: a definition can change what a header defines."""
+_MACRO = re.compile(r"_\w*|Py\w*|[A-Z0-9]{3,}|(?=\w*[A-Z])(?=\w*_)\w+|assert\w*|atexit|pthread_cleanup_\w+")
+"""Names as headers' macros have them, of which some hold one bracket (`__BEGIN_DECLS`) or forget what they are given."""
+_HARMLESS = words(
+    "__global__ __device__ __host__ __shared__ __constant__ __restrict__ __forceinline__ __syncthreads __syncwarp "
+    "__shfl_sync __shfl_xor_sync __shfl_down_sync __shfl_up_sync __ldg __expf __logf __powf __sinf __cosf __fdividef "
+    "FLT_EPSILON FLT_MAX FLT_MIN INFINITY INT_MAX INT_MIN M_PI NAN"
 )
-"""Macros that add no bracket and keep what they are given."""
 
 
 def line_of_unpaired(text: str) -> int | None:
@@ -45,7 +52,7 @@ def _is_plain(token: Token) -> bool:
         case "directive":
             return _PLAIN_DIRECTIVE.fullmatch(token.text) is not None
         case "identifier":
-            return _MACRO.fullmatch(token.text) is None or token.text in _WHOLE
+            return _MACRO.fullmatch(token.text) is None or token.text in _HARMLESS
         case "number":
             return "'" not in token.text
         case "string" | "char":
