@@ -90,6 +90,8 @@ def test_one_has_none(text: str, line: int) -> None:
         '#define \u00e9R\nconst char *s[] = { \u00e9R"(", (")") };',
         "[[foo::bar([)]]] int x;",
         "auto l = [] [ [foo::b({)}] ] (int) { return 1; };",
+        "[/**/[foo::bar( [ ( ] ) )]] int x;",
+        "#include <cstdint>\n[\n#include <cstdint>\n[foo::bar( [ ( ] ) )]] int x;",
         "#define STRIP_ERROR_MESSAGES 1\n#include <c10/util/Exception.h>\nvoid f(int x) { TORCH_CHECK(x, [); }",
         "#include <torch/extension.h>\nvoid f(int x) { TORCH_CHECK(x, [); }",
         "#define N 16\nvoid f() {",

@@ -14,8 +14,8 @@ from itertools import pairwise
 
 from dice.kernels.source.lexer import CLOSERS, OPENERS, Lines, Token, read_tokens, words
 
-_UNUSUAL = re.compile(r"[^\t\n -~]|\\[ \t]*\n|<:|:>|<%|%>|%:|\?\?|\$|\[\s*\[")
-"""Letters outside ASCII, line splices, digraphs and trigraphs; attributes, in which g++ passes over what it does not know."""
+_UNUSUAL = re.compile(r"[^\t\n -~]|\\[ \t]*\n|<:|:>|<%|%>|%:|\?\?|\$")
+"""Letters outside ASCII, line splices, digraphs and trigraphs."""
 _HEADERS = (
     "torch/extension.h torch/types.h torch/all.h ATen/ATen.h ATen/cuda/CUDAContext.h cuda.h cuda_runtime.h cuda_fp16.h "
     "cuda_bf16.h device_launch_parameters.h math.h cmath float.h cfloat limits stdint.h cstdint stdio.h cstdio vector "
@@ -42,7 +42,10 @@ def line_of_unpaired(text: str) -> int | None:
         return None
     tokens = read_tokens(text)
     found = next((token for token in tokens if token.text in (OPENERS | CLOSERS) and not token.reach), None)
-    if found is None or not all(map(_is_plain, tokens)) or any(_touch(*pair) for pair in pairwise(tokens)):
+    if found is None or not all(map(_is_plain, tokens)):
+        return None
+    code = [token for token in tokens if token.kind != "directive"]
+    if any(_touch(*pair) or _open_attribute(*pair) for pair in pairwise(code)):
         return None
     return Lines(text).number(found.start)
 
@@ -66,3 +69,8 @@ def _is_plain(token: Token) -> bool:
 def _touch(one: Token, other: Token) -> bool:
     """Is `other` a literal right behind a word or a number? Which of them a quote belongs to is for the compiler to say."""
     return other.kind in ("string", "char") and one.kind in ("identifier", "number") and one.end == other.start
+
+
+def _open_attribute(one: Token, other: Token) -> bool:
+    """Do both begin an attribute? g++ passes over the arguments of one that it does not know, paired or not."""
+    return one.text == other.text == "["
