@@ -26,7 +26,7 @@ _PLAIN_DIRECTIVE = re.compile(
     rf"#[ \t]*(?:include[ \t]*<(?:{_HEADER})>|pragma[ \t]+(?:once|unroll)\b[\w ()]*)[ \t]*(?://.*)?"
 )
 """No macro: a definition can change what a header defines."""
-_MACRO = re.compile(r"_\w*|Py\w*|[A-Z0-9]{3,}|(?=\w*[A-Z])(?=\w*_)\w+|assert\w*|atexit|pthread_cleanup_\w+")
+_MACRO = re.compile(r"_\w*|[A-Z0-9]{3,}|(?=\w*[A-Z])(?=\w*_)\w+|assert\w*|atexit|pthread_cleanup_\w+")
 """Names as headers' macros have them, of which some hold one bracket (`__BEGIN_DECLS`) or forget what they are given."""
 _HARMLESS = words(
     "__global__ __device__ __host__ __shared__ __constant__ __restrict__ __forceinline__ __syncthreads __syncwarp "
