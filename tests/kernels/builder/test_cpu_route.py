@@ -381,6 +381,24 @@ def test_an_error_of_c_plus_plus_is_not_a_lack_of_the_back_end(cpu_builder: Buil
     assert twin.status == "unsupported_on_cpu", twin.message
 
 
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({}, "compile_error"),
+        ({"extra_cuda_cflags": ["-Dclosing=x"]}, "unsupported_on_cpu"),
+        ({"extra_include_paths": ["headers"]}, "unsupported_on_cpu"),
+    ],
+)
+def test_an_open_bracket_is_the_candidates_error_where_nothing_of_its_own_may_close_it(
+    cpu_builder: Builder, more: dict[str, Any], status: str
+) -> None:
+    source = "#include <torch/extension.h>\n__global__ void k(floaty(v, float* out) { out[0] = v; }"
+    result = build(cpu_builder, {"cpp_sources": "", "cuda_sources": source, "functions": []} | more)
+    found = "unsupported_on_cpu" if "unsupported_on_cpu" in result.message else result.status
+    assert found == status, result.message
+    assert (status == "compile_error") == ("a bracket here has no partner" in result.message)
+
+
 def test_a_standard_that_pytorch_refuses_is_the_candidates_error(cpu_builder: Builder) -> None:
     request = BUILT["plain"] | {"extra_cuda_cflags": ["-std=c++14"]}
     assert build(cpu_builder, request).status == "compile_error"

@@ -103,8 +103,7 @@ class CpuBuild(Route):
             text = f"#define TORCH_EXTENSION_NAME {self.module}\n{as_lines(self.flags.host_macros)}{unit}"
             return self._run(text, "full_cpu", "check.o", ["-fsyntax-only", "-Wfatal-errors"])
 
-        alone = not (sources.headers or self.flags.folders or self.flags.host_macros)
-        return own_error(sources.cuda, sources.cuda_name, check, alone=alone)
+        return own_error(sources.cuda, sources.cuda_name, check, alone=self.is_alone(sources.headers))
 
     def _objects(self, sources: Sources) -> tuple[list[str | Path], bool]:
         """Objects of all units, and whether the bindings are a table."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -41,6 +41,10 @@ class Route:
         """-I for the request's include folders (relative: in the folder of the build), and for these."""
         paths = (self.bench.folder / path for path in (*self.request.extra_include_paths, *folders))
         return [word for path in paths for word in ("-I", str(path))]
+
+    def is_alone(self, headers: Sequence[SourceFile]) -> bool:
+        """Whether no header, folder or macro of the candidate's own stands before its .cu. `headers`: those not pasted in."""
+        return not (headers or self.request.extra_include_paths or self.flags.folders or self.flags.host_macros)
 
     def check_standards(self) -> None:
         """Raise FinalRefusal when PyTorch's headers do not compile under a C++ standard of the flags."""

@@ -92,8 +92,7 @@ class SplitBuild(Route):
             # main.cpp's verdict is cheaper than a stock build, and so is a plain syntax error.
             for main in self.sources.mains:
                 self._check_main(main)
-            alone = not (self.sources.headers or self.flags.folders or self.flags.host_macros)
-            self.final.check_unsplit(text, alone=alone)
+            self.final.check_unsplit(text, alone=self.is_alone(self.sources.headers))
             raise
 
     def _mains(self) -> list[str]:
