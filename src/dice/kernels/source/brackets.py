@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from dice.kernels.source.lexer import CLOSERS, OPENERS, Lines, Token, read_tokens, words
 
+_BRACKETS = frozenset((*OPENERS, *CLOSERS))
 _UNUSUAL = re.compile(r"[^\t\n -~]|\\[ \t]*\n|<:|:>|<%|%>|%:|\?\?|\$")
 """Letters outside ASCII, line splices, digraphs and trigraphs."""
 _HEADERS = (
@@ -41,7 +42,7 @@ def line_of_unpaired(text: str) -> int | None:
     if _UNUSUAL.search(text):
         return None
     tokens = read_tokens(text)
-    found = next((token for token in tokens if token.text in (OPENERS | CLOSERS) and not token.reach), None)
+    found = next((token for token in tokens if token.text in _BRACKETS and not token.reach), None)
     if found is None or not all(map(_is_plain, tokens)):
         return None
     code = [token for token in tokens if token.kind != "directive"]
