@@ -59,7 +59,7 @@ def test_rewards_of_a_step(url, tmp_path):
             pending = verifier.begin()
             for one in answers:
                 pending.submit(one)
-            assert pending.finish()
+            pending.finish()
             assert [reward_of(one.verdict, config) for one in answers] == [1, 0, 1, 1, None, None]
             assert answers[4].status == "host_error"
             return pending.host_errors
@@ -73,13 +73,23 @@ def test_a_step_that_is_given_up_ends_at_once(url, monkeypatch):
     monkeypatch.setattr("dice.service.dispatcher.Dispatcher._fill", lambda self: None)  # no job ever runs
     config = RewardConfig(url=url, backend="cpu", judging=JUDGING, silence_s=0.1)
     with Verifier(config, most_jobs=8) as verifier:
-        for closed in (False, True):
+        for _ in range(2):
             pending, one = verifier.begin(), answer("right", 0)
             pending.submit(one)
-            if closed:
-                pending._feed.close()
-            assert not pending.finish()
+            pending.finish()
             assert one.status == "no_verdict"
+
+
+def test_a_stream_that_is_stopped_ends_at_once(url, monkeypatch):
+    monkeypatch.setattr("dice.service.dispatcher.Dispatcher._fill", lambda self: None)
+    with RemotePool(url, "cpu", JUDGING, RewardConfig().limits) as pool:
+        for closed in (False, True):
+            feed = Feed()
+            feed.put(Job(problem_id="p", problem_code="class Model", sample=0, code="right"))
+            if closed:
+                feed.close()
+            threading.Timer(0.1, feed.stop).start()
+            assert list(pool.stream(feed)) == []
 
 
 def test_a_service_that_judges_otherwise_is_refused(url):

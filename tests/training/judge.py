@@ -17,7 +17,7 @@ BODIES = {f"return {expression}\n": f"= {body};" for expression, body in PROGRAM
 
 
 class Judge:
-    """`late`: no verdict comes before a step waits for it, and then the last comes first. Else each comes at once."""
+    """`late`: no verdict comes before a step waits for some, and then the last comes first. Else each comes at once."""
 
     def __init__(self, *, late: bool = False) -> None:
         self.late = late
@@ -28,7 +28,7 @@ class Judge:
         self._wake.send_bytes(b"x")
 
     def stream(self, feed: Feed) -> Iterator[list[Verdict]]:
-        """See dice.training.rollout.VerdictStream."""
+        """See dice.kernels.pool.pool.Pool.stream."""
         held, fed, released = [], True, not self.late
         while held or fed:
             ready = wait([feed.signal, self._waits])
@@ -43,13 +43,14 @@ class Judge:
                 job = held.pop()
                 right = any(text in job.problem_code and body in (job.code or "") for text, body in BODIES.items())
                 yield [verdict(job, "correct" if right else "wrong_value")]
+            released = not self.late
 
     def install(self, monkeypatch) -> Judge:
         """Take the place of the pool that a run opens."""
 
-        def finish(pending: rollout.PendingVerdicts, own=rollout.PendingVerdicts.finish) -> bool:
+        def finish(pending: rollout.PendingVerdicts, own=rollout.PendingVerdicts.finish) -> None:
             self.release()
-            return own(pending)
+            own(pending)
 
         monkeypatch.setattr(rollout, "open_pool", lambda *settings: contextlib.nullcontext(self))
         monkeypatch.setattr(rollout.PendingVerdicts, "finish", finish)

@@ -26,7 +26,7 @@ from dice.training.rl_config import PoolConfig, RlConfig
 from dice.training.rl_data import RlProblem
 from dice.training.rl_history import AnswerRow, RlRow
 from dice.training.rl_pool import PoolRow, chosen, read_pool
-from dice.training.rollout import Asked, draw
+from dice.training.rollout import Asked, PendingVerdicts, Verifier, draw
 
 ALL = {
     "rollout": {"problems_per_step": 2, "samples": 2, "max_new_tokens": 160, "redraws": 2, "draw_ahead": True},
@@ -131,19 +131,60 @@ def test_answers_drawn_ahead_are_of_the_weights_before_the_last_update(start, tm
         assert [answer.text for answer in again] == [row.text for row in answers(tmp_path, step)]
 
 
-def test_the_history_does_not_depend_on_the_verifiers_speed_or_on_pauses(start, problems, tmp_path, monkeypatch):
+@pytest.mark.parametrize("redraws", [0, 2])
+def test_the_next_steps_answers_go_to_the_verifier_while_they_are_drawn(start, tmp_path, monkeypatch, redraws):
+    """Before a step waits for its own verdicts; where groups are drawn anew, after those."""
+    Judge().install(monkeypatch)
+    told = []
+
+    def watch(kind, name):
+        own = getattr(kind, name)
+
+        def tell(of, *given):
+            done = own(of, *given)
+            told.append((name, of if done is None else done))
+            return done
+
+        monkeypatch.setattr(kind, name, tell)
+
+    watch(Verifier, "begin")
+    watch(PendingVerdicts, "submit")
+    watch(PendingVerdicts, "finish")
+    both = tmp_path / "problems.jsonl"
+    write_jsonl(both, [pair(name) for name in PROGRAMS])
+    rollout = ALL["rollout"] | {"redraws": redraws}
+    rl(config(start, tmp_path, str(both), pool={}, rollout=rollout, optimizer={"learning_rate": 1e-9}))
+    sets = list(dict.fromkeys(of for name, of in told if name == "begin"))
+    events = [(name, sets.index(of)) for name, of in told]
+    order = [key for key, _ in itertools.groupby(events)]
+    if redraws:
+        assert len(sets) > 3
+        alone = [event for n in range(len(sets)) for event in (("begin", n), ("submit", n), ("finish", n))]
+        assert [event for event in order if event[0] != "begin"] == [event for event in alone if event[0] != "begin"]
+    else:
+        assert order == [
+            *[("begin", 0), ("submit", 0), ("begin", 1), ("submit", 1), ("finish", 0)],
+            *[("begin", 2), ("submit", 2), ("finish", 1), ("finish", 2)],
+        ]
+
+
+@pytest.mark.parametrize("redraws", [0, 2])
+def test_the_history_does_not_depend_on_the_verifiers_speed_or_on_pauses(
+    start, problems, tmp_path, monkeypatch, redraws
+):
     steady, broken = tmp_path / "steady", tmp_path / "broken"
+    rollout = ALL["rollout"] | {"redraws": redraws}
     with monkeypatch.context() as patch:
         Judge().install(patch)
-        rl(config(start, steady, problems))
+        rl(config(start, steady, problems, rollout=rollout))
     with monkeypatch.context() as patch:
         Judge(late=True).install(patch)
         turns = itertools.cycle([False, True])  # a pause after every step, with answers that are drawn and not judged
         patch.setattr(RlRun, "_out_of_time", lambda run, elapsed_s: next(turns))
         for done in (1, 2, 3):
-            assert rl(config(start, broken, problems))["steps_done"] == done
+            assert rl(config(start, broken, problems, rollout=rollout))["steps_done"] == done
     assert len(curve(steady)) == 3
-    assert sum(row["redrawn"] for row in curve(steady)) > 0
+    assert (sum(row["redrawn"] for row in curve(steady)) > 0) == bool(redraws)
     assert curve(broken) == curve(steady)
     states = [load_model(out / "model").state_dict() for out in (steady, broken)]
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])

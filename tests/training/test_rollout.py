@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from types import SimpleNamespace
+
 import pytest
 import rl_start
 from rl_handlers import host_error, plans, verdict
@@ -9,10 +12,12 @@ from waiting import PATIENCE_S
 
 from dice.data.pair import Pair
 from dice.decoding.decoder import Completion, Request, Trace
-from dice.kernels.pool.pool import Pool
+from dice.errors import HarnessError
+from dice.kernels.pool.pool import Feed, Pool
 from dice.kernels.pool.workers import Machine, cores
 from dice.kernels.records.job import Job
 from dice.kernels.records.verdict import Finding
+from dice.training import rollout
 from dice.training.rl_config import RewardConfig
 from dice.training.rl_data import Candidate, RlProblem
 from dice.training.rollout import Answer, Asked, PendingVerdicts, Verifier, answer_seed, reward_of
@@ -27,23 +32,37 @@ def answer(code: str | None, sample: int = 0) -> Answer:
     return Answer(Asked(PROBLEM, 0, sample), done, "", Candidate(code))
 
 
-def verify(folder, orders, **settings) -> tuple[list[Answer], PendingVerdicts, bool]:
-    config = RewardConfig(backend="cpu", **settings)
-    answers = [answer(order, number) for number, order in enumerate(orders)]
-    with Pool(plans(folder), host_error) as pool:
-        pending = PendingVerdicts(pool, config)
-        for one in answers:
-            pending.submit(one)
-        complete = pending.finish()
+@pytest.fixture
+def verifier(tmp_path, monkeypatch):
+    """Opens a verifier with settings, whose two workers do as candidates say."""
+    with contextlib.ExitStack() as stack:
+
+        def opened(**settings) -> Verifier:
+            monkeypatch.setattr(rollout, "open_pool", lambda *_: Pool(plans(tmp_path), host_error))
+            return stack.enter_context(Verifier(RewardConfig(backend="cpu", **settings), most_jobs=8))
+
+        yield opened
+
+
+def submit(verifier: Verifier, *answers: Answer) -> PendingVerdicts:
+    pending = verifier.begin()
     for one in answers:
-        one.reward = reward_of(one.verdict, config)
-    return answers, pending, complete
+        pending.submit(one)
+    return pending
 
 
-def test_a_fault_of_the_host_is_never_reward_0(tmp_path):
+def verified(verifier: Verifier, *orders: str | None) -> tuple[list[Answer], PendingVerdicts]:
+    answers = [answer(order, number) for number, order in enumerate(orders)]
+    pending = submit(verifier, *answers)
+    pending.finish()
+    for one in answers:
+        one.reward = reward_of(one.verdict, verifier.config)
+    return answers, pending
+
+
+def test_a_fault_of_the_host_is_never_reward_0(verifier, tmp_path):
     orders = ["right", "wrong_value", "host_error once", "host_error always", "die", "bug", "timeout"]
-    answers, pending, complete = verify(tmp_path, [*orders, "unsupported_on_cpu", "refused_flag"])
-    assert complete
+    answers, pending = verified(verifier(), *orders, "unsupported_on_cpu", "refused_flag")
     assert [one.reward for one in answers] == [1, 0, 1, None, None, None, 0, 0, 0]
     assert answers[2].status == "correct"
     assert answers[3].status == "host_error"
@@ -54,31 +73,69 @@ def test_a_fault_of_the_host_is_never_reward_0(tmp_path):
     assert reward_of(answers[7].verdict, RewardConfig(backend="cpu", unsupported_earns_zero=False)) is None
 
 
-def test_no_retry_where_none_is_wanted(tmp_path):
-    answers, pending, _ = verify(tmp_path, ["host_error once"], retries=0)
+def test_no_retry_where_none_is_wanted(verifier):
+    answers, pending = verified(verifier(retries=0), "host_error once")
     assert answers[0].reward is None
     assert pending.host_errors == 1
 
 
-def test_a_silent_verifier_leaves_answers_out(tmp_path):
-    config = RewardConfig(backend="cpu", silence_s=0.5)
+def test_a_silent_verifier_leaves_answers_out(verifier):
+    opened = verifier(silence_s=0.5)
     right, hanging = answer("right"), answer("hang", 1)
-    with Pool(plans(tmp_path), host_error) as pool:
-        pending = PendingVerdicts(pool, config)
-        pending.submit(right)
-        assert pending.take(PATIENCE_S)
-        pending.submit(hanging)
-        assert not pending.finish()
-    assert reward_of(right.verdict, config) == 1
-    assert reward_of(hanging.verdict, config) is None
+    pending = submit(opened, right)
+    assert opened.take(PATIENCE_S)
+    pending.submit(hanging)
+    pending.finish()
+    assert reward_of(right.verdict, opened.config) == 1
+    assert reward_of(hanging.verdict, opened.config) is None
     assert hanging.status == "no_verdict"
 
 
-def test_equal_candidates_are_verified_once(tmp_path):
-    answers, _, _ = verify(tmp_path, ["right", "right", "wrong_value", "right", None])
+def test_equal_candidates_are_verified_once(verifier, tmp_path):
+    answers, _ = verified(verifier(), "right", "right", "wrong_value", "right", None)
     assert [one.reward for one in answers[:4]] == [1, 1, 0, 1]
     assert answers[4].status == "no_code"
     assert len(list(tmp_path.glob("tried-*"))) == 2
+
+
+def test_sets_of_answers_overlap(verifier, tmp_path):
+    """A step's answers, and those of the next one, which have the same places and partly the same texts."""
+    opened = verifier()
+    these, those = ([answer(order, number) for number, order in enumerate(orders)] for orders in (
+        ["right", "host_error once", "wrong_value"], ["wrong_value", "right", "host_error always"]
+    ))  # fmt: skip
+    first = submit(opened, *these)
+    second = submit(opened, *those)
+    second.finish()
+    first.finish()
+    assert [one.status for one in these] == ["correct", "correct", "wrong_value"]
+    assert [one.status for one in those] == ["wrong_value", "correct", "host_error"]
+    assert (first.host_errors, second.host_errors) == (1, 2)
+    assert None not in (first.began, first.ended, second.began, second.ended)
+    assert len({path.name.split("-")[1] for path in tmp_path.glob("tried-*")}) == 6  # each set is judged by itself
+
+
+def test_a_set_that_is_given_up_takes_none_with_it(verifier):
+    """Both workers hang, so the next step's answers wait for them; a new pool judges them."""
+    opened = verifier(silence_s=0.5)
+    hanging, others = [answer("hang"), answer("hang and hang", 1)], [answer("right"), answer("wrong_value", 1)]
+    first, second = submit(opened, *hanging), submit(opened, *others)
+    first.finish()
+    assert [one.status for one in hanging] == ["no_verdict"] * 2
+    second.verifier.config = RewardConfig(backend="cpu")  # a pool's start may be slower than it is silent
+    second.finish()
+    assert [one.status for one in others] == ["correct", "wrong_value"]
+    assert first.missing == 2
+
+
+def test_what_ends_the_pool_ends_the_run(monkeypatch):
+    def broken(_: Feed):
+        raise HarnessError("no compiler")
+        yield
+
+    monkeypatch.setattr(rollout, "open_pool", lambda *_: contextlib.nullcontext(SimpleNamespace(stream=broken)))
+    with Verifier(RewardConfig(backend="cpu"), most_jobs=8) as opened, pytest.raises(HarnessError, match="no compiler"):
+        submit(opened, answer("right")).finish()
 
 
 def test_deception_earns_nothing_unless_it_is_allowed():

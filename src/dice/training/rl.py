@@ -224,7 +224,7 @@ class RlRun:
             for step in range(start + 1, config.steps + 1):
                 if self._out_of_time(time.perf_counter() - began + slowest):
                     break
-                if verifier.pool is None:
+                if not verifier.is_open:
                     stack.enter_context(verifier)
                 try:
                     last = self.step(step, batches)

@@ -101,13 +101,13 @@ class Batches:
         spent = self._spent = Batch()
         drawn, self._ahead = self._ahead, None
         if drawn is None:
-            drawn = self._drawn_now(self._problems(step), step)
-        pending = drawn.pending or self._submit(drawn)  # none where the answers are a checkpoint's
+            drawn = self._drawn(self._problems(step), step)
+        self._submit(drawn)  # those of a checkpoint
         if rollout.draw_ahead and step < self.config.steps:
             if self._measures_before(step + 1):
                 self._judge(drawn)  # the verifier judges the pool's answers next, so these come first
-            asked = self.asked(self._problems(step + 1), 0, rollout.samples)
-            self._ahead = _Drawn(self._draw(asked, step + 1, lambda answer: pending.take()))
+            # groups that are drawn anew are judged before the next step's answers
+            self._ahead = self._drawn(self._problems(step + 1), step + 1, judge=not rollout.redraws)
         answers = self._judge(drawn)
         groups = self._groups(answers)
         for _ in range(rollout.redraws):
@@ -115,14 +115,14 @@ class Batches:
             if not flat:
                 break
             problems = self.curriculum.replacements(step, spent.redrawn, flat)
-            more = self._judge(self._drawn_now(problems, step, first=len(groups)))
+            more = self._judge(self._drawn(problems, step, first=len(groups)))
             answers, groups = answers + more, groups + self._groups(more)
             spent.redrawn += flat
         if self.config.save_rollouts:
             path = Path(self.config.out) / "rollouts" / f"step-{step:06d}.{self.rank}.jsonl"
             write_jsonl(path, [answer_row(step, answer) for answer in answers])
         if self._ahead is not None:
-            self._submit(self._ahead)  # judged while the weights are updated
+            self._submit(self._ahead)
         spent.groups = groups
         return spent
 
@@ -171,19 +171,26 @@ class Batches:
         self._spent.rollout_s += time.perf_counter() - began
         return answers
 
-    def _drawn_now(
-        self, problems: Sequence[RlProblem], purpose: int | str, *, first: int = 0, samples: int | None = None
+    def _drawn(
+        self,
+        problems: Sequence[RlProblem],
+        purpose: int | str,
+        *,
+        first: int = 0,
+        samples: int | None = None,
+        judge: bool = True,
     ) -> _Drawn:
-        """Answers that go to the verifier one by one while others are drawn."""
-        pending = self.verifier.begin()
+        """Answers to the problems. With `judge` they go to the verifier one by one while others are drawn."""
+        pending = self.verifier.begin() if judge else None
         asked = self.asked(problems, first, samples or self.config.rollout.samples)
-        return _Drawn(self._draw(asked, purpose, pending.submit), pending)
+        return _Drawn(self._draw(asked, purpose, pending.submit if pending else lambda answer: None), pending)
 
-    def _submit(self, drawn: _Drawn) -> PendingVerdicts:
-        pending = drawn.pending = self.verifier.begin()
-        for answer in drawn.answers:
-            pending.submit(answer)
-        return pending
+    def _submit(self, drawn: _Drawn) -> None:
+        """Give the answers to the verifier, unless it has them."""
+        if drawn.pending is None:
+            drawn.pending = self.verifier.begin()
+            for answer in drawn.answers:
+                drawn.pending.submit(answer)
 
     def _judge(self, drawn: _Drawn) -> list[Answer]:
         """The answers with their rewards, when all verdicts are there."""
@@ -191,8 +198,7 @@ class Batches:
             return drawn.answers
         pending, spent, began = drawn.pending, self._spent, time.perf_counter()
         assert pending is not None
-        if not pending.finish():
-            self.verifier.restart()
+        pending.finish()
         spent.wait_s += time.perf_counter() - began
         if pending.began is not None and pending.ended is not None:
             spent.verify_s += pending.ended - pending.began
@@ -243,7 +249,7 @@ class Batches:
         before, self._spent = self._spent, Batch()  # the time of the pool is its own
         positions = self.curriculum.to_measure(step)
         problems = [self.curriculum.phase_problems(step)[position] for position in positions]
-        drawn = self._drawn_now(problems, f"pool/{step}", samples=config.pool.answers)
+        drawn = self._drawn(problems, f"pool/{step}", samples=config.pool.answers)
         groups = self._groups(self._judge(drawn))
         known = [[reward for reward in rewards if reward is not None] for rewards in rewards_of(groups)]
         rates = [sum(rewards) / len(rewards) if rewards else None for rewards in known]

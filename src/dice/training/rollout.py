@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import itertools
 import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from dice.decoding.decoder import Decoder
 from dice.decoding.requests import Completion, Request
@@ -81,16 +81,15 @@ def rewards_of(groups: Sequence[Sequence[Answer]]) -> list[list[float | None]]:
     return [[answer.reward for answer in group] for group in groups]
 
 
-class VerdictStream(Protocol):
-    """A pool of this machine, or a service's."""
-
-    def stream(self, feed: Feed) -> Iterator[list[Verdict]]:
-        """The verdicts of each job that is fed, as they come."""
-        ...
+_Came = queue.Queue[tuple[Verdict, float] | BaseException]
+"""Verdicts with the time (`time.perf_counter`, s) at which they came; or why no more come."""
 
 
 class Verifier:
-    """The verifier's pool, open for a whole run. Use as a context manager; then `begin` when the last answers are done."""
+    """The verifier's pool, open for a whole run. Use as a context manager.
+
+    `begin` opens a set of answers. Sets may overlap, as a step's and the next one's do: what came first is judged first.
+    """
 
     def __init__(self, config: RewardConfig, *, most_jobs: int, gpu: int | None = None, share: int = 1) -> None:
         """`gpu`: this process's GPU where several processes share a machine; `share`: how many share it."""
@@ -103,23 +102,31 @@ class Verifier:
         if share > 1 and config.backend == "cpu" and machine.jobs is None:
             machine = dataclasses.replace(machine, jobs=mine)
         self.config, self.machine, self._most_jobs = config, machine, most_jobs
-        self._open = contextlib.ExitStack()
-        self._last: PendingVerdicts | None = None
-        self.pool: VerdictStream | None = None
+        self._opened: contextlib.ExitStack | None = None
+        self._feed, self._came = Feed(), _Came()
+        self._waiting: dict[int, _Waiting] = {}
+        """By the number of the job, which is its `sample`."""
+        self._numbers = itertools.count()
 
     def __enter__(self) -> Verifier:
         self.restart()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._last is not None:
-            self._last.abandon()
-        self._open.close()
+        if self._opened is not None:
+            self._opened.close()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the pool was opened."""
+        return self._opened is not None
 
     def restart(self) -> None:
-        """Close the pool and open a new one. Raises DiceError for a service that judges otherwise."""
-        self._open.close()
-        self._open = contextlib.ExitStack()
+        """Open the pool, a new one in the place of one that is open. What waits for a verdict is judged by the new one.
+
+        Raises DiceError for a service that judges otherwise.
+        """
+        self.__exit__()
         config = self.config
         if config.url is not None:
             from dice.service.remote_pool import RemotePool  # needs the extra `serve`
@@ -127,43 +134,80 @@ class Verifier:
             pool = RemotePool(config.url, config.backend, config.judging, config.limits)
         else:
             pool = open_pool(config.backend, config.judging, config.limits, self.machine, self._most_jobs)
-        self.pool = self._open.enter_context(pool)
+        with contextlib.ExitStack() as opened:
+            stream = opened.enter_context(pool).stream
+            feed, came = self._feed, self._came = Feed(), _Came()
+            thread = threading.Thread(target=_collect, args=(stream, feed, came), name="verdicts", daemon=True)
+            thread.start()
+            opened.callback(thread.join)
+            opened.callback(feed.stop)  # this first: nobody may be in the pool when it is closed
+            self._opened = opened.pop_all()
+        for waiting in self._waiting.values():
+            feed.put(waiting.job.model_copy())
 
     def begin(self) -> PendingVerdicts:
         """Start the verification of some answers."""
-        assert self.pool is not None
-        self._last = PendingVerdicts(self.pool, self.config)
-        return self._last
+        return PendingVerdicts(self)
+
+    def put(self, problem: RlProblem, code: str, answers: list[Answer], of: PendingVerdicts) -> None:
+        """Have a candidate judged, for the answers that are equal to it; returns at once."""
+        number = next(self._numbers)
+        job = Job(problem_id=problem.id, problem_code=problem.pytorch_code, sample=number, code=code)
+        self._waiting[number] = _Waiting(job, answers, of)
+        self._feed.put(job)
+
+    def take(self, timeout_s: float | None = None) -> bool:
+        """Take the verdicts that have come; with `timeout_s`, wait for one. False: none came in time."""
+        taken = False
+        while True:
+            try:
+                message = self._came.get(block=timeout_s is not None and not taken, timeout=timeout_s)
+            except queue.Empty:
+                return taken
+            if isinstance(message, BaseException):
+                raise message
+            taken = True
+            self._absorb(*message)
+
+    def _absorb(self, verdict: Verdict, came_s: float) -> None:
+        waiting = self._waiting.pop(verdict.sample)
+        of = waiting.of
+        of.ended = came_s
+        if verdict.status == "host_error":
+            of.host_errors += 1
+            if waiting.retries < self.config.retries:
+                self._waiting[verdict.sample] = dataclasses.replace(waiting, retries=waiting.retries + 1)
+                self._feed.put(waiting.job.model_copy())
+                return
+        of.missing -= 1
+        for answer in waiting.answers:
+            answer.verdict = verdict
+
+    def give_up(self, of: PendingVerdicts) -> None:
+        """Leave the rest of a set without verdicts, and open a new pool for the others."""
+        self._waiting = {number: waiting for number, waiting in self._waiting.items() if waiting.of is not of}
+        self.restart()
 
 
-@dataclass
+def _collect(stream: Callable[[Feed], Iterator[list[Verdict]]], feed: Feed, came: _Came) -> None:
+    try:
+        for verdicts in stream(feed):
+            came.put((verdicts[0], time.perf_counter()))
+    except BaseException as error:  # noqa: BLE001  raised again where the verdicts are taken
+        came.put(error)
+
+
+@dataclass(eq=False)
 class PendingVerdicts:
     """Verdicts on their way: candidates go in while others are decoded, `finish` waits for the missing verdicts."""
 
-    pool: VerdictStream
-    config: RewardConfig
+    verifier: Verifier
     host_errors: int = 0
     began: float | None = None
     ended: float | None = None
+    missing: int = 0
+    """Candidates that have no verdict yet."""
     _by_text: dict[tuple[str, str], list[Answer]] = field(default_factory=dict)
-    _waiting: dict[tuple[str, int], tuple[Job, int, list[Answer]]] = field(default_factory=dict)
-    """(problem, number of the job) -> job, retries so far, answers that wait for it."""
-    _numbers: int = 0
-
-    def __post_init__(self) -> None:
-        self._feed = Feed()
-        self._verdicts: queue.Queue[list[Verdict] | BaseException | None] = queue.Queue()
-        self._thread = threading.Thread(target=self._collect, name="verdicts", daemon=True)
-        self._thread.start()
-
-    def _collect(self) -> None:
-        try:
-            for verdicts in self.pool.stream(self._feed):
-                self.ended = time.perf_counter()
-                self._verdicts.put(verdicts)
-            self._verdicts.put(None)
-        except BaseException as error:  # noqa: BLE001  raised again where the verdicts are taken
-            self._verdicts.put(error)
 
     def submit(self, answer: Answer) -> None:
         """Submit one candidate, unless the same text was submitted before; returns at once."""
@@ -176,52 +220,27 @@ class PendingVerdicts:
         if len(equal) > 1:
             answer.verdict = equal[0].verdict
         else:
-            job = Job(problem_id=problem.id, problem_code=problem.pytorch_code, sample=self._numbers, code=code)
-            self._numbers += 1
-            self._waiting[problem.id, job.sample] = (job, 0, equal)
-            self._feed.put(job)
-        self.take()
+            self.missing += 1
+            self.verifier.put(problem, code, equal, self)
+        self.verifier.take()
 
-    def take(self, timeout_s: float | None = None) -> bool:
-        """Take the verdicts that have come; with `timeout_s`, wait for one. False: none came in time."""
-        came = False
-        while True:
-            try:
-                message = self._verdicts.get(block=timeout_s is not None and not came, timeout=timeout_s)
-            except queue.Empty:
-                return came
-            if isinstance(message, BaseException):
-                raise message
-            if message is None:
-                return True
-            came = True
-            self._absorb(message[0])
-
-    def _absorb(self, verdict: Verdict) -> None:
-        job, tried, answers = self._waiting.pop((verdict.problem_id, verdict.sample))
-        if verdict.status == "host_error":
-            self.host_errors += 1
-            if tried < self.config.retries:
-                self._waiting[job.problem_id, job.sample] = (job, tried + 1, answers)
-                self._feed.put(job.model_copy())
+    def finish(self) -> None:
+        """Wait for the missing verdicts. Where none came for `silence_s`, the rest stays without one."""
+        while self.missing:
+            if not self.verifier.take(self.verifier.config.silence_s):
+                self.verifier.give_up(self)
                 return
-        for answer in answers:
-            answer.verdict = verdict
 
-    def abandon(self) -> None:
-        """Drop what is still to be verified: nobody may be in the pool when it is closed."""
-        self._feed.stop()
-        self._thread.join()
 
-    def finish(self) -> bool:
-        """Wait for the missing verdicts. False: no verdict came for `silence_s`, and the rest stays without one."""
-        while self._waiting:
-            if not self.take(self.config.silence_s):
-                self.abandon()
-                return False
-        self._feed.close()
-        self._thread.join()
-        return True
+@dataclass(frozen=True)
+class _Waiting:
+    """A candidate without a verdict."""
+
+    job: Job
+    answers: list[Answer]
+    """Equal answers, which all wait for it."""
+    of: PendingVerdicts
+    retries: int = 0
 
 
 def draw(
