@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from dice.kernels.builder.bodies import bodies, included_files, without_bodies
+from dice.kernels.builder.bodies import bodies, without_bodies
 from dice.kernels.builder.builder import Builder
 
 
@@ -103,11 +102,6 @@ def test_a_body_that_others_must_see_stays(text: str) -> None:
 def test_lines_and_macros_keep_their_places() -> None:
     text = "namespace at {\ninline int f() {\n  int a;\n#define M 1\n  return M;\n}\nint g();\n}\n"
     assert all_taken(text) == "namespace at {\n int f() ;\n\n#define M 1\n\n\nint g();\n}\n"
-
-
-def test_headers_are_named_below_the_first_folder_that_fits() -> None:
-    text = '# 1 "/t/include/api/a.h" 1\nx\n# 2 "/t/include/c10/b.h"\n# 1 "/usr/include/c.h"\n# 1 "<built-in>"\n'
-    assert included_files(text, [Path("/t/include/api"), Path("/t/include")]) == ["a.h", "c10/b.h"]
 
 
 def test_what_the_support_library_lacks_keeps_its_body() -> None:

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from dice.kernels.builder.one_text import LINE_MARKER
+
 NAMESPACES = frozenset(("at", "c10", "torch", "caffe2", "std", "__gnu_cxx"))
 UNUSED = frozenset(("at::_ops", "at::symint"))
 INITIALISER = "(initialiser)"
@@ -43,7 +45,6 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )
-_LINE_MARKER = re.compile(r'^[ \t]*#\s*\d+ "([^"]*)"', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -77,13 +78,6 @@ def without_bodies(text: str, defined: Container[str]) -> str:
         parts += text[position : body.start], "" if body.whole else ";", _lines(text[body.start : body.end])
         position = body.end
     return "".join((*parts, text[position:]))
-
-
-def included_files(text: str, folders: Sequence[Path]) -> list[str]:
-    """Headers of the preprocessed `text` that stand below one of the folders, relative to the first that fits."""
-    paths = dict.fromkeys(Path(path) for path in _LINE_MARKER.findall(text))
-    below = ((path, next((folder for folder in folders if path.is_relative_to(folder)), None)) for path in paths)
-    return [str(path.relative_to(folder)) for path, folder in below if folder is not None]
 
 
 def bodies(text: str) -> Iterator[Body]:
@@ -159,7 +153,7 @@ class _Reader:
         return Body(INITIALISER, self.head[equals].start(), self.head[-1].end(), whole=True)
 
     def _note_file(self, directive: str) -> None:
-        if marker := _LINE_MARKER.match(directive):
+        if marker := LINE_MARKER.match(directive):
             path = Path(marker.group(1))
             self.file = "" if path.parent.name == "ops" else path.name
 

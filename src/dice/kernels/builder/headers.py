@@ -39,7 +39,8 @@ class HeaderSpec:
         """Folder name."""
         data = json.dumps([self.text, self.slim, self.kind, self.flags, files_digest(*self.includes)])
         data += source_digest("slim_headers.py") if self.slim or self.kind == "cuda" else ""
-        data += source_digest("bodies.py") + source_digest("precompiled.py") if self.slim else ""  # as what it includes
+        data += source_digest("bodies.py") if self.slim else ""
+        data += source_digest("one_text.py") + source_digest("precompiled.py")  # as what it includes
         return f"{self.name}-{hashlib.sha256(data.encode()).hexdigest()[:12]}"
 
 

@@ -15,6 +15,7 @@ Other modules may add headers of their own: `precompiled.header(HeaderSpec(name,
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -26,9 +27,10 @@ from pydantic import TypeAdapter
 
 from dice.kernels.builder.artefacts import LIMITS, Artefacts, NotPrepared, PrepareReport
 from dice.kernels.builder.bodies import bodies as taken
-from dice.kernels.builder.bodies import function_name, included_files, without_bodies
+from dice.kernels.builder.bodies import function_name, without_bodies
 from dice.kernels.builder.compiler import Meter, ToolJail, ToolRun, Workbench, first_error
 from dice.kernels.builder.headers import CSRC, CUDA_EXTRAS, HEADERS, HeaderSpec, files_digest, source_digest
+from dice.kernels.builder.one_text import in_long_lines, included_files, says_once
 from dice.kernels.builder.slim_headers import cuda_host_headers, slim_headers
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.builder.vocabulary import Vocabulary, device_headers, read_vocabulary
@@ -45,11 +47,14 @@ _SUPPORT_OBJECTS = ("binding.o", "clocks.o", "functions.o", "bodies.o")
 _TORCH = "#include <torch/types.h>\n#include <torch/extension.h>\n#include <c10/util/Logging.h>\n"
 """PyTorch for units that start from a slim header. Logging.h: the slim headers do not reach it, PyTorch's do; macros such as
 AT_CUDNN_CHECK use it."""
+_TORCH_INCLUDE = re.compile(r"^#include <(?:torch|c10)/.*>\n", re.MULTILINE)
 HIDE_ARCHIVES = "-Wl,--exclude-libs,ALL"
 """Where g++ takes its own library from an archive, that copy must serve nobody else: cuDNN called into it and crashed."""
 _FIRST_HEADER = "slim_cuda"
 _LIBRARY = ("_ZNSt", "_ZNKSt", "_ZSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx")
 """Beginnings of the standard library's symbols: the support library shows those alone that units lack."""
+_NO_LINES = ("-fno-diagnostics-show-caret",)
+"""A line of the headers that a message is about has a megabyte; no line of a candidate is shown, whose file g++ has not."""
 _STAND_INS = "link"
 _OWN_LIBRARY, _OWN_SONAME = "libstdc++.so", "libstdc++.so.6"
 _EXPORTS = "exports.map"
@@ -96,12 +101,15 @@ class Precompiled(Artefacts):
         """The slim headers. Raises NotPrepared."""
         return self.artefact(f"slim-{source_digest('slim_headers.py')}", self._make_slim)
 
-    def declared_folder(self, spec: HeaderSpec) -> Path:
-        """The slim headers with the flags of `spec`, without bodies of inline functions (bodies.py). Raises NotPrepared."""
+    def torch_folder(self, spec: HeaderSpec) -> Path:
+        """PyTorch's headers with the flags of `spec` as one text (one_text.py): the slim ones, without bodies of inline
+        functions (bodies.py), or those that it includes. Raises NotPrepared."""
         flags = (*self._torch_flags(spec), *self.toolchain.cxx_flags(spec.kind), *spec.flags)
-        digest = hashlib.sha256("\0".join(flags).encode()).hexdigest()[:12]
-        name = "-".join(("declared", source_digest("bodies.py"), source_digest("precompiled.py"), digest))
-        return self.artefact(name, partial(self._make_declared, flags))
+        text = _TORCH if spec.slim else "".join(_TORCH_INCLUDE.findall(spec.text))
+        digest = hashlib.sha256("\0".join((text, *flags)).encode()).hexdigest()[:12]
+        ours = map(source_digest, ("one_text.py", "bodies.py", "precompiled.py"))
+        name = "-".join(("declared" if spec.slim else "torch", *ours, digest))
+        return self.artefact(name, partial(self._make_torch, text, flags, spec.slim))
 
     def support_library(self) -> Path:
         """`libdice_support.so`: the binding's runtime, and functions that the slim headers only declare."""
@@ -136,7 +144,7 @@ class Precompiled(Artefacts):
         it starts from. Raises OutOfLimits."""
         source = bench.folder / Path(out).with_suffix(".cpp")
         source.write_text(text, encoding="utf-8")
-        return bench.run([self.toolchain.cxx, *header, *flags, "-c", source.name, "-o", out])
+        return bench.run([self.toolchain.cxx, *header, *_NO_LINES, *flags, "-c", source.name, "-o", out])
 
     def link(
         self,
@@ -165,8 +173,8 @@ class Precompiled(Artefacts):
 
     def _header_flags(self, spec: HeaderSpec) -> tuple[str, ...]:
         flags = spec.include_flags
-        if spec.slim:
-            flags += ["-isystem", str(self.declared_folder(spec))]
+        if _TORCH_INCLUDE.search(spec.text):
+            flags += ["-isystem", str(self.torch_folder(spec))]
         return (*flags, *self._torch_flags(spec), *self.toolchain.cxx_flags(spec.kind), *spec.flags)
 
     def _torch_flags(self, spec: HeaderSpec) -> list[str]:
@@ -201,19 +209,23 @@ class Precompiled(Artefacts):
         torch_include = self.toolchain.torch_root / "include"
         write_files(out, cuda_host_headers(self.toolchain.cuda_home / "include", torch_include).items())
 
-    def _make_declared(self, flags: Sequence[str], out: Path, meter: Meter) -> None:
-        text = self._preprocessed(flags, out, meter)
-        defined = frozenset((self.support_library().parent / _FUNCTIONS).read_text().splitlines())
+    def _make_torch(self, includes: str, flags: Sequence[str], slim: bool, out: Path, meter: Meter) -> None:
+        text = self._preprocessed(includes, flags, out, meter)
         installed = self.toolchain.torch_root / "include"
         folders = [Path(folder) for word, folder in pairwise(flags) if word == "-isystem"]
         folders += [installed / "torch" / "csrc" / "api" / "include", installed]
-        files = dict.fromkeys(included_files(text, folders), "#pragma once\n#include <torch/types.h>\n")
-        files["torch/types.h"] = "#pragma once\n" + without_bodies(text, defined)
+        held = [name for name, path in included_files(text, folders).items() if says_once(path.read_text())]
+        files = dict.fromkeys(held, "#pragma once\n#include <torch/types.h>\n")
+        if slim:
+            text = without_bodies(
+                text, frozenset((self.support_library().parent / _FUNCTIONS).read_text().splitlines())
+            )
+        files["torch/types.h"] = "#pragma once\n" + in_long_lines(text)
         write_files(out, files.items())
 
-    def _preprocessed(self, flags: Sequence[str | Path], out: Path, meter: Meter) -> str:
-        """PyTorch for units that start from a slim header, in one text; files of its own in `out` are gone again."""
-        (out / "torch.h").write_text(_TORCH)
+    def _preprocessed(self, includes: str, flags: Sequence[str | Path], out: Path, meter: Meter) -> str:
+        """What `includes` reads, with macros, in one text; files of its own in `out` are gone again."""
+        (out / "torch.h").write_text(includes)
         command = [self.toolchain.cxx, *flags, "-E", "-dD", "-x", "c++-header", "torch.h", "-o", "torch.ii"]
         self.compile_own(meter, command, out)
         text = (out / "torch.ii").read_text()
@@ -291,7 +303,7 @@ class Precompiled(Artefacts):
         before = {bodies: ("-isystem", self.slim_folder())}
         commands = [[tools.cxx, *before.get(o, ()), *flags, "-c", *sources[o], "-o", o] for o in sources]
         self.compile_side_by_side(meter, commands, out)
-        text = self._preprocessed([*before[bodies], *tools.cxx_flags("cpp")], out, meter)
+        text = self._preprocessed(_TORCH, [*before[bodies], *tools.cxx_flags("cpp")], out, meter)
         gone = {body.name for body in taken(text)}
         exported = [symbol for symbol, name in self._symbols(bodies, (), out, meter) if name in gone]
         of_library = [f"{symbol};" for symbol in exported if symbol.startswith(_LIBRARY)]

@@ -1,0 +1,86 @@
+"""PyTorch's headers as one text: the same tokens on long lines, and which files it stands for."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dice.kernels.builder.builder import Builder
+from dice.kernels.builder.cpu_toolchain import cpu_header
+from dice.kernels.builder.one_text import in_long_lines, included_files, says_once
+
+MANY = "\n".join(f"inline int long_name_{i}(int argument)\n{{ return argument + {i}; }}" for i in range(400))
+
+
+@pytest.mark.parametrize(
+    ("text", "joined"),
+    [
+        ("int a;\n\n  int b;\n", "int a;   int b; \n"),
+        ('# 1 "a.h" 1 3\nint a;\n  # 12 "/b c.h" 2\nint b;', "int a; int b; \n"),
+        ("int a;\n#define M 1\n#undef M\nint b;", "int a; \n#define M 1\n#undef M\nint b; \n"),
+        ("#pragma once\n  #pragma GCC poison a\nint b;", "#pragma once\n  #pragma GCC poison a\nint b; \n"),
+        ('auto a = R"(x\n# y\n\n  z)";\nint b;\nint c;', 'auto a = R"(x\n# y\n\n  z)"; int b; int c; \n'),
+        ('auto a = u8R"e(  \n)" )e", b = R"(\n)";\nint c;', 'auto a = u8R"e(  \n)" )e", b = R"(\n)"; int c; \n'),
+        ('auto a = R"(x)";\nint b;', 'auto a = R"(x)"; int b; \n'),
+        ('f("R",g("(\\"R"),\'"\');\nint b;', 'f("R",g("(\\"R"),\'"\'); int b; \n'),
+        ('auto a = FOOR"b(";\nint c;', 'auto a = FOOR"b("; int c; \n'),
+        ("", "\n"),
+    ],
+)  # fmt: skip
+def test_what_stands_between_directives_is_one_line(text: str, joined: str) -> None:
+    assert in_long_lines(text) == joined
+
+
+def test_gpp_reads_the_same_tokens(tmp_path: Path) -> None:
+    source = '#include <string>\n#include <variant>\n#define TWO 2\nauto raw = R"x(a\n#b  \n\n)x" "R\\"(";\n' + MANY
+    command = ["c++", "-std=c++20", "-E", "-dD", "-x", "c++", "-"]
+    text = subprocess.run(command, input=source, capture_output=True, text=True, check=True).stdout
+
+    def again(text: str) -> str:
+        command = ["c++", "-std=c++20", "-undef", "-nostdinc", "-w", "-E", "-P", "-x", "c++", "-"]
+        return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+
+    joined = in_long_lines(text)
+    assert again(joined).split() == again(text).split()
+    assert "\n#b  \n\n)x" in joined
+    assert joined.count("\n") < text.count("\n") / 3
+
+
+def test_headers_are_named_below_the_first_folder_that_fits() -> None:
+    text = '# 1 "/t/include/api/a.h" 1\nx\n# 2 "/t/include/c10/b.h"\n# 1 "/usr/include/c.h"\n# 1 "<built-in>"\n'
+    found = included_files(text, [Path("/t/include/api"), Path("/t/include")])
+    assert found == {"a.h": Path("/t/include/api/a.h"), "c10/b.h": Path("/t/include/c10/b.h")}
+
+
+@pytest.mark.parametrize(
+    ("text", "once"),
+    [
+        ("// why\n#pragma once\n", True),
+        ("  #  pragma   once", True),
+        ("#ifndef A_H\n#define A_H\n#endif\n", False),
+        ("// says #pragma once\nX(a)\n", False),
+        ("#pragma once_more\n", False),
+    ],
+)
+def test_a_header_that_may_be_read_again_is_told_apart(text: str, once: bool) -> None:
+    assert says_once(text) == once
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["slim_cpu", "full_cpu"])
+def test_pytorch_is_one_text_and_what_may_be_read_again_is_not_in_the_way(cpu_builder: Builder, name: str) -> None:
+    precompiled = cpu_builder.precompiled
+    folder = precompiled.torch_folder(cpu_header(precompiled, name))
+    text = (folder / "torch" / "types.h").read_text()
+    long = sum(len(line) for line in text.split("\n") if len(line) > 4095)
+    assert long > 0.8 * len(text)
+    installed = precompiled.toolchain.torch_root / "include"
+    files = [path.relative_to(folder) for path in folder.rglob("*.h")]
+    assert len(files) > 1000
+    for file in files:
+        real = next(
+            root / file for root in (installed / "torch/csrc/api/include", installed) if (root / file).is_file()
+        )
+        assert says_once(real.read_text())
