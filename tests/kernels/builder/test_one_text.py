@@ -9,7 +9,8 @@ import pytest
 
 from dice.kernels.builder.builder import Builder
 from dice.kernels.builder.cpu_toolchain import cpu_header
-from dice.kernels.builder.one_text import in_long_lines, included_files, says_once
+from dice.kernels.builder.final_refusal import STOP
+from dice.kernels.builder.one_text import asks_neighbours, in_long_lines, included_files, says_once
 
 MANY = "\n".join(f"inline int long_name_{i}(int argument)\n{{ return argument + {i}; }}" for i in range(400))
 
@@ -48,10 +49,13 @@ def test_gpp_reads_the_same_tokens(tmp_path: Path) -> None:
     assert joined.count("\n") < text.count("\n") / 3
 
 
-def test_headers_are_named_below_the_first_folder_that_fits() -> None:
+@pytest.mark.parametrize("api_first", [True, False])
+def test_headers_are_named_as_an_include_may_ask_for_them(api_first: bool) -> None:
     text = '# 1 "/t/include/api/a.h" 1\nx\n# 2 "/t/include/c10/b.h"\n# 1 "/usr/include/c.h"\n# 1 "<built-in>"\n'
-    found = included_files(text, [Path("/t/include/api"), Path("/t/include")])
-    assert found == {"a.h": Path("/t/include/api/a.h"), "c10/b.h": Path("/t/include/c10/b.h")}
+    folders = [Path("/t/include/api"), Path("/t/include")]
+    found = included_files(text, folders if api_first else folders[::-1])
+    a, b = Path("/t/include/api/a.h"), Path("/t/include/c10/b.h")
+    assert found == {"a.h": a, "api/a.h": a, "c10/b.h": b}
 
 
 @pytest.mark.parametrize(
@@ -68,7 +72,20 @@ def test_a_header_that_may_be_read_again_is_told_apart(text: str, once: bool) ->
     assert says_once(text) == once
 
 
-@pytest.mark.slow
+def test_a_header_that_reads_its_neighbours(tmp_path: Path) -> None:
+    (tmp_path / "detail").mkdir()
+    (tmp_path / "detail" / "a.h").touch()
+    texts = {
+        "b.h": '#include "detail/a.h"\n',
+        "c.h": '#include <b.h>\n  #  include "b.h"\n',
+        "detail/d.h": '#include "../b.h"\n',
+        "e.h": '#include <b.h>\n#include "torch/types.h"\n// #include "b.h"\n',
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    assert [name for name in texts if asks_neighbours(tmp_path / name)] == ["b.h", "c.h", "detail/d.h"]
+
+
 @pytest.mark.parametrize("name", ["slim_cpu", "full_cpu"])
 def test_pytorch_is_one_text_and_what_may_be_read_again_is_not_in_the_way(cpu_builder: Builder, name: str) -> None:
     precompiled = cpu_builder.precompiled
@@ -77,10 +94,32 @@ def test_pytorch_is_one_text_and_what_may_be_read_again_is_not_in_the_way(cpu_bu
     long = sum(len(line) for line in text.split("\n") if len(line) > 4095)
     assert long > 0.8 * len(text)
     installed = precompiled.toolchain.torch_root / "include"
-    files = [path.relative_to(folder) for path in folder.rglob("*.h")]
+    roots = (installed / "torch/csrc/api/include", installed)
+    files = [path for path in folder.rglob("*.h") if path.read_text() == "#pragma once\n#include <torch/types.h>\n"]
     assert len(files) > 1000
-    for file in files:
-        real = next(
-            root / file for root in (installed / "torch/csrc/api/include", installed) if (root / file).is_file()
-        )
-        assert says_once(real.read_text())
+    for path in files:
+        file = path.relative_to(folder)
+        assert says_once(next(root / file for root in roots if (root / file).is_file()).read_text())
+
+
+INCLUDED = """
+torch/all.h torch/enum.h torch/nn.h torch/nn/functional/conv.h torch/nn/modules/linear.h torch/optim/schedulers/step_lr.h
+torch/csrc/api/include/torch/enum.h torch/csrc/jit/python/python_ivalue.h torch/csrc/autograd/functions/utils.h
+pybind11/native_enum.h pybind11/numpy.h pybind11/chrono.h pybind11/embed.h pybind11/stl_bind.h ATen/Parallel.h
+ATen/core/aten_interned_strings.h ATen/native/Resize.h ATen/ops/add.h ATen/ops/add_native.h c10/util/Half.h fmt/format.h
+"""
+
+
+@pytest.mark.parametrize("name", INCLUDED.split())
+def test_a_header_of_pytorchs_can_be_included_as_ever(cpu_builder: Builder, tmp_path: Path, name: str) -> None:
+    """Behind all of PyTorch, up to a declaration that stops g++ before the templates that are left to the end."""
+    precompiled = cpu_builder.precompiled
+    header = precompiled.header(cpu_header(precompiled, "full_cpu"))
+    source = tmp_path / "a.cpp"
+    source.write_text(f"#include <{name}>\n{STOP}")
+    command = ["c++", *header, "-fno-diagnostics-show-caret", "-Wfatal-errors", "-fsyntax-only", source]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    assert [line for line in said.splitlines() if "error:" in line] == [
+        line for line in said.splitlines() if "instantiation depth exceeds" in line
+    ]
+    assert "instantiation depth exceeds" in said

@@ -17,6 +17,7 @@ from pathlib import Path
 LINE_MARKER = re.compile(r'[ \t]*#[ \t]*\d+ "([^"]*)"')
 """Where in which file the next line of a preprocessed text stood."""
 _STRING = re.compile(r"""\b(?:u8|[uUL])?R"(?P<fence>[^()\\\s]{0,16})\(|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])+'""")
+_QUOTED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b", re.MULTILINE)
 
 
@@ -53,15 +54,22 @@ def _open_raw_string(line: str, ends: str) -> str:
 
 
 def included_files(text: str, folders: Sequence[Path]) -> dict[str, Path]:
-    """Headers of the preprocessed `text` that stand below one of the folders, by their path from the first that fits."""
+    """Headers of the preprocessed `text`, by each path from one of the folders, by which an #include may ask for them."""
+    paths = dict.fromkeys(Path(name) for name in re.findall(rf"(?m)^{LINE_MARKER.pattern}", text))
     found: dict[str, Path] = {}
-    for path in dict.fromkeys(Path(name) for name in re.findall(rf"(?m)^{LINE_MARKER.pattern}", text)):
-        folder = next((folder for folder in folders if path.is_relative_to(folder)), None)
-        if folder is not None:
-            found.setdefault(str(path.relative_to(folder)), path)
+    for path in paths:
+        for folder in folders:
+            if path.is_relative_to(folder):
+                found.setdefault(str(path.relative_to(folder)), path)
     return found
 
 
 def says_once(text: str) -> bool:
     """Whether a header says `#pragma once`. One that does not may be meant to be read again, or has a guard of its own."""
     return _ONCE.search(text) is not None
+
+
+def asks_neighbours(path: Path) -> bool:
+    """Whether the header includes another by its place in the same folder, where no other folder can stand before it."""
+    names = _QUOTED.findall(path.read_text(errors="replace"))
+    return any((path.parent / name).is_file() for name in names)

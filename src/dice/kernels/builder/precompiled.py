@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -30,7 +31,7 @@ from dice.kernels.builder.bodies import bodies as taken
 from dice.kernels.builder.bodies import function_name, without_bodies
 from dice.kernels.builder.compiler import Meter, ToolJail, ToolRun, Workbench, first_error
 from dice.kernels.builder.headers import CSRC, CUDA_EXTRAS, HEADERS, HeaderSpec, files_digest, source_digest
-from dice.kernels.builder.one_text import in_long_lines, included_files, says_once
+from dice.kernels.builder.one_text import asks_neighbours, in_long_lines, included_files, says_once
 from dice.kernels.builder.slim_headers import cuda_host_headers, slim_headers
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.builder.vocabulary import Vocabulary, device_headers, read_vocabulary
@@ -212,8 +213,8 @@ class Precompiled(Artefacts):
     def _make_torch(self, includes: str, flags: Sequence[str], slim: bool, out: Path, meter: Meter) -> None:
         text = self._preprocessed(includes, flags, out, meter)
         installed = self.toolchain.torch_root / "include"
-        folders = [Path(folder) for word, folder in pairwise(flags) if word == "-isystem"]
-        folders += [installed / "torch" / "csrc" / "api" / "include", installed]
+        roots = [installed / "torch" / "csrc" / "api" / "include", installed]
+        folders = [*(Path(folder) for word, folder in pairwise(flags) if word == "-isystem"), *roots]
         held = [name for name, path in included_files(text, folders).items() if says_once(path.read_text())]
         files = dict.fromkeys(held, "#pragma once\n#include <torch/types.h>\n")
         if slim:
@@ -222,6 +223,14 @@ class Precompiled(Artefacts):
             )
         files["torch/types.h"] = "#pragma once\n" + in_long_lines(text)
         write_files(out, files.items())
+        # The others read those that stand beside them in the same folder, so that has to be this one. With their times,
+        # by which g++ knows a header that it has read.
+        for root in roots:
+            for path in root.rglob("*.h"):
+                copy = out / path.relative_to(root)
+                if not copy.exists() and asks_neighbours(path):
+                    copy.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy2(path, copy)
 
     def _preprocessed(self, includes: str, flags: Sequence[str | Path], out: Path, meter: Meter) -> str:
         """What `includes` reads, with macros, in one text; files of its own in `out` are gone again."""
