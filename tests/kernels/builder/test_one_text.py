@@ -10,7 +10,7 @@ import pytest
 from dice.kernels.builder.builder import Builder
 from dice.kernels.builder.cpu_toolchain import cpu_header
 from dice.kernels.builder.final_refusal import STOP
-from dice.kernels.builder.one_text import asks_neighbours, in_long_lines, included_files, says_once
+from dice.kernels.builder.one_text import in_long_lines, included_files, neighbours, says_once
 
 MANY = "\n".join(f"inline int long_name_{i}(int argument)\n{{ return argument + {i}; }}" for i in range(400))
 
@@ -83,7 +83,8 @@ def test_a_header_that_reads_its_neighbours(tmp_path: Path) -> None:
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
-    assert [name for name in texts if asks_neighbours(tmp_path / name)] == ["b.h", "c.h", "detail/d.h"]
+    found = {name: [str(path.relative_to(tmp_path)) for path in neighbours(tmp_path / name)] for name in texts}
+    assert found == {"b.h": ["detail/a.h"], "c.h": ["b.h"], "detail/d.h": ["b.h"], "e.h": []}
 
 
 @pytest.mark.parametrize("name", ["slim_cpu", "full_cpu"])
@@ -108,6 +109,17 @@ torch/csrc/api/include/torch/enum.h torch/csrc/jit/python/python_ivalue.h torch/
 pybind11/native_enum.h pybind11/numpy.h pybind11/chrono.h pybind11/embed.h pybind11/stl_bind.h ATen/Parallel.h
 ATen/core/aten_interned_strings.h ATen/native/Resize.h ATen/ops/add.h ATen/ops/add_native.h c10/util/Half.h fmt/format.h
 """
+
+
+def test_a_header_finds_what_stands_beside_it(cpu_builder: Builder) -> None:
+    """`pybind11/eigen/matrix.h` needs a library that is not installed, and before it `common.h` of its own folder."""
+    precompiled = cpu_builder.precompiled
+    folder = precompiled.torch_folder(cpu_header(precompiled, "full_cpu"))
+    installed = precompiled.toolchain.torch_root / "include"
+    for path in (installed / "pybind11").rglob("*.h"):
+        for other in neighbours(path):
+            assert (folder / path.relative_to(installed)).is_file()
+            assert (folder / other.relative_to(installed)).is_file()
 
 
 @pytest.mark.parametrize("name", INCLUDED.split())

@@ -10,6 +10,7 @@ table anew for each unit: 1.9 million entries behind PyTorch, of the half second
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,7 +70,8 @@ def says_once(text: str) -> bool:
     return _ONCE.search(text) is not None
 
 
-def asks_neighbours(path: Path) -> bool:
-    """Whether the header includes another by its place in the same folder, where no other folder can stand before it."""
+def neighbours(path: Path) -> list[Path]:
+    """The headers that one includes by their place beside it, where no other folder can stand before its own."""
     names = _QUOTED.findall(path.read_text(errors="replace"))
-    return any((path.parent / name).is_file() for name in names)
+    beside = (Path(os.path.normpath(path.parent / name)) for name in names)
+    return [other for other in beside if other.is_file()]

@@ -15,6 +15,7 @@ Other modules may add headers of their own: `precompiled.header(HeaderSpec(name,
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import time
@@ -31,7 +32,7 @@ from dice.kernels.builder.bodies import bodies as taken
 from dice.kernels.builder.bodies import function_name, without_bodies
 from dice.kernels.builder.compiler import Meter, ToolJail, ToolRun, Workbench, first_error
 from dice.kernels.builder.headers import CSRC, CUDA_EXTRAS, HEADERS, HeaderSpec, files_digest, source_digest
-from dice.kernels.builder.one_text import asks_neighbours, in_long_lines, included_files, says_once
+from dice.kernels.builder.one_text import in_long_lines, included_files, neighbours, says_once
 from dice.kernels.builder.slim_headers import cuda_host_headers, slim_headers
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.builder.vocabulary import Vocabulary, device_headers, read_vocabulary
@@ -223,14 +224,16 @@ class Precompiled(Artefacts):
             )
         files["torch/types.h"] = "#pragma once\n" + in_long_lines(text)
         write_files(out, files.items())
-        # The others read those that stand beside them in the same folder, so that has to be this one. With their times,
-        # by which g++ knows a header that it has read.
+        # Others read those that stand beside them, so these have to be in one folder. With their times, by which g++ knows
+        # a header that it has read.
         for root in roots:
             for path in root.rglob("*.h"):
-                copy = out / path.relative_to(root)
-                if not copy.exists() and asks_neighbours(path):
-                    copy.parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copy2(path, copy)
+                beside = neighbours(path)
+                for file in (path, *beside) if beside else ():
+                    copy = out / os.path.relpath(file, root)
+                    if file.is_relative_to(root) and not copy.exists():
+                        copy.parent.mkdir(parents=True, exist_ok=True)
+                        shutil.copy2(file, copy)
 
     def _preprocessed(self, includes: str, flags: Sequence[str | Path], out: Path, meter: Meter) -> str:
         """What `includes` reads, with macros, in one text; files of its own in `out` are gone again."""
