@@ -113,8 +113,7 @@ class Verifier:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._opened is not None:
-            self._opened.close()
+        self._close()
 
     @property
     def is_open(self) -> bool:
@@ -126,7 +125,7 @@ class Verifier:
 
         Raises DiceError for a service that judges otherwise.
         """
-        self.__exit__()
+        self._close()
         config = self.config
         if config.url is not None:
             from dice.service.remote_pool import RemotePool  # needs the extra `serve`
@@ -144,6 +143,10 @@ class Verifier:
             self._opened = opened.pop_all()
         for waiting in self._waiting.values():
             feed.put(waiting.job.model_copy())
+
+    def _close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
 
     def begin(self) -> PendingVerdicts:
         """Start the verification of some answers."""

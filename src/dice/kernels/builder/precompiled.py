@@ -50,6 +50,7 @@ _TORCH = "#include <torch/types.h>\n#include <torch/extension.h>\n#include <c10/
 """PyTorch for units that start from a slim header. Logging.h: the slim headers do not reach it, PyTorch's do; macros such as
 AT_CUDNN_CHECK use it."""
 _TORCH_INCLUDE = re.compile(r"^#include <(?:torch|c10)/.*>\n", re.MULTILINE)
+"""In the text of a header: what is read as one text (one_text.py)."""
 HIDE_ARCHIVES = "-Wl,--exclude-libs,ALL"
 """Where g++ takes its own library from an archive, that copy must serve nobody else: cuDNN called into it and crashed."""
 _FIRST_HEADER = "slim_cuda"
@@ -216,12 +217,12 @@ class Precompiled(Artefacts):
         installed = self.toolchain.torch_root / "include"
         roots = [installed / "torch" / "csrc" / "api" / "include", installed]
         folders = [*(Path(folder) for word, folder in pairwise(flags) if word == "-isystem"), *roots]
-        held = [name for name, path in included_files(text, folders).items() if says_once(path.read_text())]
+        read = included_files(text, folders).items()
+        held = [name for name, path in read if says_once(path.read_text(errors="replace"))]
         files = dict.fromkeys(held, "#pragma once\n#include <torch/types.h>\n")
         if slim:
-            text = without_bodies(
-                text, frozenset((self.support_library().parent / _FUNCTIONS).read_text().splitlines())
-            )
+            defined = (self.support_library().parent / _FUNCTIONS).read_text().splitlines()
+            text = without_bodies(text, frozenset(defined))
         files["torch/types.h"] = "#pragma once\n" + in_long_lines(text)
         write_files(out, files.items())
         # Others read those that stand beside them, so these have to be in one folder. With their times, by which g++ knows
