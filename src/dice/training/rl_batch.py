@@ -183,7 +183,9 @@ class Batches:
         """Answers to the problems. With `judge` they go to the verifier one by one while others are drawn."""
         pending = self.verifier.begin() if judge else None
         asked = self.asked(problems, first, samples or self.config.rollout.samples)
-        return _Drawn(self._draw(asked, purpose, pending.submit if pending else lambda answer: None), pending)
+        # where these wait, verdicts of those before are taken, so that what is to be tried again is soon
+        on_answer = pending.submit if pending else lambda answer: self.verifier.take()
+        return _Drawn(self._draw(asked, purpose, on_answer), pending)
 
     def _submit(self, drawn: _Drawn) -> None:
         """Give the answers to the verifier, unless it has them."""

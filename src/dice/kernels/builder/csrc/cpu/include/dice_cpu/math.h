@@ -118,13 +118,21 @@ DICE_CPU_INLINE long long llmax(long long a, long long b) { return a > b ? a : b
 DICE_CPU_INLINE unsigned long long ullmin(unsigned long long a, unsigned long long b) { return a < b ? a : b; }
 DICE_CPU_INLINE unsigned long long ullmax(unsigned long long a, unsigned long long b) { return a > b ? a : b; }
 
-// Functions that newer versions of glibc declare, too. Such a name takes no `static`: this body stands in for the libc's.
-#if defined(__GLIBC__) && defined(__USE_GNU)
-#define DICE_CPU_GLIBC(major, minor) __GLIBC_PREREQ(major, minor)
-#else
-#define DICE_CPU_GLIBC(major, minor) 0
-#endif
+// How to define a function that glibc declares since 2.41, since 2.42. Where it does, the name takes no `static`: this body
+// stands in for the libc's.
 #define DICE_CPU_IN_LIBC extern "C" inline __attribute__((__gnu_inline__, __always_inline__))
+#define DICE_CPU_2_41 DICE_CPU_INLINE
+#define DICE_CPU_2_42 DICE_CPU_INLINE
+#if defined(__GLIBC__) && defined(__USE_GNU)
+#if __GLIBC_PREREQ(2, 41)
+#undef DICE_CPU_2_41
+#define DICE_CPU_2_41 DICE_CPU_IN_LIBC
+#endif
+#if __GLIBC_PREREQ(2, 42)
+#undef DICE_CPU_2_42
+#define DICE_CPU_2_42 DICE_CPU_IN_LIBC
+#endif
+#endif
 
 // Functions that exist for double (`name`), float (`namef`), and overloaded for float (`name(float)`).
 #define DICE_CPU_UNARY(name, expression) DICE_CPU_UNARY_AS(DICE_CPU_INLINE, name, expression)
@@ -136,13 +144,8 @@ DICE_CPU_INLINE unsigned long long ullmax(unsigned long long a, unsigned long lo
     }                                                                        \
     DICE_CPU_INLINE float name(float x) { return name##f(x); }
 
-#if DICE_CPU_GLIBC(2, 42)
-DICE_CPU_IN_LIBC double rsqrt(double x) noexcept { return 1.0 / sqrt(x); }
-DICE_CPU_IN_LIBC float rsqrtf(float x) noexcept { return 1.0f / sqrtf(x); }
-#else
-DICE_CPU_INLINE double rsqrt(double x) { return 1.0 / sqrt(x); }
-DICE_CPU_INLINE float rsqrtf(float x) { return 1.0f / sqrtf(x); }
-#endif
+DICE_CPU_2_42 double rsqrt(double x) noexcept { return 1.0 / sqrt(x); }
+DICE_CPU_2_42 float rsqrtf(float x) noexcept { return 1.0f / sqrtf(x); }
 DICE_CPU_INLINE float rsqrt(float x) { return rsqrtf(x); }
 namespace dice_cpu {
 DICE_CPU_INLINE double sin_of_pi(double x) {
@@ -157,13 +160,8 @@ DICE_CPU_INLINE double cos_of_pi(double x) {
 }
 }  // namespace dice_cpu
 DICE_CPU_UNARY(rcbrt, 1.0 / cbrt(x))
-#if DICE_CPU_GLIBC(2, 41)
-DICE_CPU_UNARY_AS(DICE_CPU_IN_LIBC, sinpi, dice_cpu::sin_of_pi(x))
-DICE_CPU_UNARY_AS(DICE_CPU_IN_LIBC, cospi, dice_cpu::cos_of_pi(x))
-#else
-DICE_CPU_UNARY(sinpi, dice_cpu::sin_of_pi(x))
-DICE_CPU_UNARY(cospi, dice_cpu::cos_of_pi(x))
-#endif
+DICE_CPU_UNARY_AS(DICE_CPU_2_41, sinpi, dice_cpu::sin_of_pi(x))
+DICE_CPU_UNARY_AS(DICE_CPU_2_41, cospi, dice_cpu::cos_of_pi(x))
 DICE_CPU_UNARY(erfinv, dice_cpu_erfinv(x))
 DICE_CPU_UNARY(erfcinv, dice_cpu_erfcinv(x))
 DICE_CPU_UNARY(erfcx, dice_cpu_erfcx(x))
@@ -173,6 +171,9 @@ DICE_CPU_UNARY(cyl_bessel_i0, dice_cpu_bessel_i(0, x))
 DICE_CPU_UNARY(cyl_bessel_i1, dice_cpu_bessel_i(1, x))
 #undef DICE_CPU_UNARY
 #undef DICE_CPU_UNARY_AS
+#undef DICE_CPU_2_41
+#undef DICE_CPU_2_42
+#undef DICE_CPU_IN_LIBC
 #ifndef __USE_GNU
 DICE_CPU_INLINE double exp10(double x) { return pow(10.0, x); }
 DICE_CPU_INLINE float exp10f(float x) { return powf(10.0f, x); }
